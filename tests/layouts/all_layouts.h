@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// Every way to place the given (parts of) axes, each in a dimension at any position, partial or nowhere, that the
+/// Every placement of the given (parts of) axes, each in a dimension at any position, partial or nowhere, that the
 /// shape's divisibility allows; in canonical form.
 inline std::vector<TensorLayout> all_layouts(const DeviceMesh& mesh, const Shape& shape,
                                              const std::vector<AxisRef>& axes,
@@ -47,8 +47,8 @@ inline std::vector<AxisRef> whole_axes(const DeviceMesh& mesh) {
   return axes;
 }
 
-/// One layout at random: axes cut into parts at random (prime factors in any order), placed in dimensions cut into
-/// parts at random, partial or nowhere.
+/// One random layout: axes split into random parts (prime factors in any order), placed in dimensions split into random
+/// parts, partial or nowhere.
 inline TensorLayout random_layout(const DeviceMesh& mesh, const Shape& shape, Random& random, bool with_sub_axes,
                                   bool with_parts) {
   std::vector<AxisRef> pieces;

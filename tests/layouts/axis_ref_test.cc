@@ -52,7 +52,7 @@ TEST(AxisRefTest, RelatesTwoParts) {
   }
 }
 
-/// All ways to read an axis in digits: the products at which digits end, 1 and `size` included.
+/// All ways to split an axis into digits: the products at which digits end, including 1 and `size`.
 void for_each_reading(std::vector<std::int64_t>& ends, std::int64_t size,
                       const std::function<void(const std::vector<std::int64_t>&)>& visit) {
   if (ends.back() == size) visit(ends);
@@ -64,7 +64,7 @@ void for_each_reading(std::vector<std::int64_t>& ends, std::int64_t size,
   }
 }
 
-// Parts are runs of neighbouring digits; how two of them relate is how two runs of one reading do.
+// Parts are runs of neighbouring digits; two of them relate to each other as two runs of the same digits do.
 TEST(AxisRefTest, AgreesWithAllWaysToReadAnAxis) {
   for (const std::int64_t size : {8, 12, 36}) {
     std::set<AxisRef> parts;
@@ -101,8 +101,8 @@ TEST(AxisRefTest, AgreesWithAllWaysToReadAnAxis) {
   }
 }
 
-// What is used side by side cuts independently: every combination of coordinates is on equally many devices; and what
-// is joined counts as before.
+// Parts used together shard independently: every combination of coordinates is on equally many devices; and joined
+// parts count as before.
 TEST(AxisRefTest, AgreesWithTheCoordinatesOfAllDevices) {
   const DeviceMesh mesh({{"y", 36}});
   std::vector<AxisRef> parts;

@@ -9,7 +9,8 @@
 namespace shardplan {
 namespace {
 
-// A path whenever Dijkstra's algorithm finds one, from end to end and within the bound, and no cheaper than the cheapest.
+// There is a path whenever Dijkstra's algorithm finds one; it connects the ends, is within the bound, and is no cheaper
+// than the cheapest.
 TEST(BestFirstPathTest, FindsAPathWhereThereIsOne) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   const Shape shape = {8, 24};

@@ -30,7 +30,7 @@ RowsGraph random_rows_graph(Random& random, std::size_t num_states) {
   return graph;
 }
 
-// The first rows are found one by one, from the fifth of 70 states on all together, and all are the same.
+// The first rows are computed one by one, from the fifth of 70 states on all together, and all are the same.
 TEST(BoundedRowsTest, AreTheSameOneByOneAndTogether) {
   constexpr std::uint64_t kSeed = 23;
   Random random(kSeed);
@@ -66,7 +66,7 @@ TEST(BoundedRowsTest, AreTheSameOneByOneAndTogether) {
   }
 }
 
-// Of large graphs rows stay single, and those that were let go for their room are found again.
+// In large graphs rows are computed one by one, and rows that were dropped to save memory are found again.
 TEST(BoundedRowsTest, RowsOfLargeGraphsAreFoundAgain) {
   constexpr std::uint32_t kManyStates = 2100;
   std::vector<std::size_t> first_arc = {0};

@@ -28,7 +28,7 @@ Graph random_graph(Random& random, std::size_t most_states) {
   return graph;
 }
 
-/// Floyd and Warshall's algorithm over the states that are no larger than the bound.
+/// Floyd and Warshall's algorithm over the states within the bound.
 Picoseconds least_time(const Graph& graph, std::size_t from, std::size_t to, std::int64_t bound) {
   std::vector<std::vector<Picoseconds>> best = graph.costs;
   const std::size_t n = graph.sizes.size();
@@ -97,7 +97,7 @@ TEST(BoundedTimesTest, AreThoseOfAllPathsWithinTheBound) {
   EXPECT_GT(slower, 10u);
 }
 
-// With several fours of states of each size, and states that nothing leads to.
+// With several groups of four states of each size, and states that nothing leads to.
 TEST(BoundedTimesTest, AllAtOnceAreTheRowsOneByOne) {
   constexpr std::uint64_t kSeed = 23;
   Random random(kSeed);

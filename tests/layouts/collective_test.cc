@@ -16,7 +16,7 @@ struct StepCase {
   const char* after;
   std::vector<AxisRef> axes;
   Bytes sent;        // of a tensor of 480 bytes
-  Picoseconds time;  // launch 100, 10 a hop, 1 a byte that is sent
+  Picoseconds time;  // launch 100, 10 per hop, 1 per byte sent
 };
 const AxisRef kStepX{0, 1, 4};
 const AxisRef kStepY{1, 1, 2};
@@ -35,7 +35,7 @@ const StepCase kStepCases[] = {
      120,
      100 + 10 + 120},
     {CollectiveKind::kToPartial, "to_partial", "[{}, {}]", "[{}, {}] unreduced={x}", {kStepX}, 0, 0},
-    // the same on the half that a device has of a tensor that y cuts as well
+    // the same on the half that a device has of a tensor that y shards too
     {CollectiveKind::kAllGather, "all_gather", "[{x}, {y}]", "[{}, {y}]", {kStepX}, 180, 100 + 30 + 180},
     {CollectiveKind::kAllReduce, "all_reduce", "[{y}, {}] unreduced={x}", "[{y}, {}]", {kStepX}, 360, 100 + 60 + 360},
     // a group along both axes, in the order of the shards
@@ -57,7 +57,7 @@ TEST(CollectiveTest, StepsSendAndTakeWhatTheTableSays) {
   }
 }
 
-// What a ring sends, round by round: in each of p - 1 rounds a device passes one piece of the group's tensor on.
+// What a ring sends, round by round: in each of p - 1 rounds a device forwards one piece of the group's tensor.
 TEST(CollectiveTest, BytesAreThoseOfRoundsOnARing) {
   for (std::int64_t p = 1; p <= 9; ++p) {
     for (const Bytes group_bytes : {Bytes{0}, 7 * p, 360 * p, Bytes{1} << 40}) {
@@ -70,7 +70,7 @@ TEST(CollectiveTest, BytesAreThoseOfRoundsOnARing) {
       }
     }
   }
-  // What p does not divide is rounded up where partial pieces have to be sent: 2 * 2 * 10 / 3.
+  // If p does not divide it, it is rounded up where partial pieces have to be sent: 2 * 2 * 10 / 3.
   EXPECT_EQ(sent_bytes(CollectiveKind::kAllReduce, 3, 10), 14);
 }
 

@@ -20,7 +20,7 @@ struct PiecesCase {
   const char* pieces;  // of each space
 };
 const PiecesCase kPieces[] = {
-    // y is cut where x ends in the other layout's first dimension, though neither says so
+    // y is split where x ends in the other layout's first dimension, although neither layout says so
     {"x=2,y=4", {8, 8}, "[{x}, {y}]", "[{y}, {x}]", Refinement::kEnds, "{x, y:(1)2, y:(2)2}"},
     {"x=2,y=4", {8, 8}, "[{x}, {}]", "[{}, {x}]", Refinement::kEnds, "{x, y}"},
     {"x=2,y=4", {8, 8}, "[{x}, {}]", "[{}, {x}]", Refinement::kPrime, "{x, y:(1)2, y:(2)2}"},
@@ -42,8 +42,8 @@ TEST(CommonRefinementTest, CutsAxesWhereEitherEndDoes) {
   }
 }
 
-// Both ends are in what is found for them, at every refinement, and of those without digits of dimensions a finer one has
-// no fewer placements.
+// Both ends are among the states found for them, at every refinement; among refinements without digits of dimensions, a
+// finer one has at least as many placements.
 TEST(CommonRefinementTest, HoldsBothEnds) {
   constexpr std::uint64_t kSeed = 13;
   Random random(kSeed);

@@ -47,7 +47,7 @@ struct SendsCase {
   DeviceMesh to;
 };
 
-// Every receiver gets each element of its shard once, from a device that holds it; what it holds already it keeps.
+// Every receiver gets each element of its shard once, from a device that holds it; it keeps what it already holds.
 TEST(CrossMeshTest, SendsAreTheIntersectionsOfBoxes) {
   const SendsCase cases[] = {
       {"stage_of_4_to_stage_of_8", DeviceMesh({{"a", 2}, {"b", 2}}, {0, 1, 2, 3}),

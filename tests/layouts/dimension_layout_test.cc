@@ -19,7 +19,7 @@ TEST(DimensionLayoutTest, CountsThePiecesOfAllParts) {
   } cases[] = {
       {{}, 1},
       {{{{0, {}}}}, 1},
-      {{{{0, {none}}}}, 1},  // an axis of one device cuts nothing
+      {{{{0, {none}}}}, 1},  // an axis of one device shards nothing
       {{{{0, {x, minor_y}}}}, 8},
       {{{{2, {x}}, {3, {}}, {4, {minor_y}}}}, 8},
   };
@@ -29,7 +29,7 @@ TEST(DimensionLayoutTest, CountsThePiecesOfAllParts) {
   }
 }
 
-// The count is that of the different places at which devices stand along the dimension's axes.
+// The count is the number of distinct places of devices along the dimension's axes.
 TEST(DimensionLayoutTest, PiecesAreThePlacesAlongItsAxes) {
   const DeviceMesh mesh = DeviceMesh::parse("a=2,b=6,c=2");
   constexpr std::uint64_t kSeed = 11;

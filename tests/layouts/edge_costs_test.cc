@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-/// Counts how often each cost is asked for.
+/// Counts how often each cost is requested.
 class CountedCosts : public CollectiveCosts {
  public:
   Picoseconds time(CollectiveKind kind, const std::vector<AxisRef>& axes, Bytes group_bytes) const override {
@@ -25,7 +25,7 @@ class CountedCosts : public CollectiveCosts {
   std::shared_ptr<const CollectiveCosts> costs_ = even_costs(3);
 };
 
-// A step costs what the layouts at its ends say, whatever class its graph put it into.
+// The cost of a step depends on the layouts at its ends, whichever class its graph puts it into.
 TEST(EdgeCostsTest, EdgesCostWhatTheirLayoutsSay) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   const Shape shape = {8, 24};
@@ -57,7 +57,7 @@ TEST(EdgeCostsTest, EdgesCostWhatTheirLayoutsSay) {
   }
   EXPECT_GT(num_edges, 1000u);
   EXPECT_LE(counted.asked.size(), graph.edge_classes().size());
-  // Some classes differ in what they mean and cost the same; none is asked for again.
+  // Some classes have different meanings and equal costs; none is requested again.
   std::size_t asked = 0;
   for (const auto& [key, count] : counted.asked) asked += static_cast<std::size_t>(count);
   EXPECT_LE(asked, graph.edge_classes().size());

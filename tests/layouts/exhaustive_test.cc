@@ -1,4 +1,5 @@
-// Plans against an exhaustive search over all layouts that compares them pairwise and shares no code with the planner.
+// Plans compared with an exhaustive search over all layouts, which compares them pairwise and shares no code with the
+// planner.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace shardplan {
 namespace {
 
-/// A layout on a grid of digits: what stands in each digit of each dimension (a piece, or nothing), and the partial
+/// A layout on a grid of digits: the content of each digit of each dimension (a piece, or nothing), and the partial
 /// pieces.
 struct Grid {
   std::vector<std::vector<std::optional<AxisRef>>> digits;  // by dimension
@@ -23,7 +24,8 @@ struct Grid {
   Reduction reduction = Reduction::kSum;
 };
 
-/// All of them, where dimension d has digits of the given sizes and a rest. A digit is cut by a piece of just its size.
+/// All layouts in which dimension d has digits of the given sizes and a rest. A digit is sharded by a piece of exactly
+/// its size.
 std::vector<Grid> all_grids(const std::vector<std::vector<std::int64_t>>& sizes, const std::vector<AxisRef>& pieces,
                             const std::vector<Reduction>& reductions) {
   Grid none;
@@ -88,7 +90,7 @@ class Oracle {
 
   static constexpr Picoseconds kNever = INT64_MAX / 4;
 
-  /// All pairs over states with at least that many shards (Floyd and Warshall).
+  /// All pairs over states with at least this many shards (Floyd and Warshall).
   std::vector<Picoseconds> closure(std::int64_t least_shards) const {
     std::vector<Picoseconds> best = direct_;
     const std::size_t n = grids_.size();
@@ -112,7 +114,7 @@ class Oracle {
     return costs_.time(kind, joined(axes), group_bytes);
   }
 
-  /// The cheapest single collective, or any number of free steps, found by comparing the two.
+  /// The cheapest single collective, or any number of free steps, found by comparing the two layouts.
   Picoseconds step(std::size_t from, std::size_t to) const {
     if (from == to) return 0;
     const Grid& a = grids_[from];
@@ -218,8 +220,8 @@ const ExhaustiveCase kExhaustive[] = {
 };
 class ExhaustiveTest : public ::testing::TestWithParam<ExhaustiveCase> {};
 
-// One closure per bound gives every answer. Triangle inequality and monotony in bytes are then checked on the planner's
-// answers.
+// One closure per bound gives every answer. The triangle inequality and monotonicity in bytes are then checked on the
+// planner's answers.
 TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   const auto& [text, pieces, shape, digits, reductions] = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse(text);
@@ -227,9 +229,9 @@ TEST_P(ExhaustiveTest, NoSequenceIsCheaper) {
   std::vector<TensorLayout> layouts;
   for (const Grid& grid : grids) layouts.push_back(layout_of(grid, digits, mesh, shape));
   const Bytes tensor_bytes = num_bytes(shape, 4);
-  // Some sources of the large ones; all of them, and the triangles, with SHARDPLAN_EXHAUSTIVE=1.
+  // Some sources of the large ones; with SHARDPLAN_EXHAUSTIVE=1 all of them, and the triangles.
   const std::size_t stride = layouts.size() < 40 || is_exhaustive() ? 1 : layouts.size() / 6;
-  // With many layouts one case of equal and one of unequal links, with very many one case.
+  // If there are many layouts, one case with equal and one with unequal links; if very many, one case.
   std::size_t num_costs = 0;
   for (const CostCase& cost : cost_cases()) {
     const std::size_t number = num_costs++;

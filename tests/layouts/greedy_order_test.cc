@@ -21,8 +21,8 @@ TEST(GreedyOrderTest, TakesTheMovesOfTheTable) {  // greedy_order.h: x is 0, y i
   EXPECT_EQ(greedy_order({0, 1, kNo}, {0, 1, kNo}), Moves{});
 }
 
-/// All pairs of maps of n axes to n digits: replayed, each move is possible and the last gives the target; the numbers
-/// of moves are those of a run of MindSpore's inference.
+/// All pairs of maps of n axes to n digits: replayed, each move is possible and the last one gives the target; the
+/// numbers of moves are those of a run of MindSpore's inference.
 TEST(GreedyOrderTest, ReachesTheTargetInTheKnownNumbersOfMoves) {
   const struct {
     std::size_t n;

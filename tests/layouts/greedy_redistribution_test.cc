@@ -1,4 +1,4 @@
-// Plans against the greedy orders of MindSpore and Shardy.
+// Plans compared with the greedy orders of MindSpore and Shardy.
 
 #include "layouts/redistribution/greedy_redistribution.h"
 
@@ -49,7 +49,7 @@ TEST(GreedyRedistributionTest, IsNeverBetter) {
   struct Case {
     const char* mesh;
     Shape shape;
-    std::vector<AxisRef> twos;  // for Shardy's order; empty where the mesh is not of twos
+    std::vector<AxisRef> twos;  // for Shardy's order; empty if the mesh does not consist of twos
   };
   const Case cases[] = {
       {"x=2,y=2", {12, 8, 8}, {{0, 1, 2}, {1, 1, 2}}},

@@ -35,8 +35,8 @@ inline std::vector<Elements> held_elements(const TensorLayout& layout, const Dev
   return held;
 }
 
-/// Whether a collective of this kind in groups along `axes` can turn one layout into the other: members of a group have
-/// nothing but what the group had, and what the kind promises of them holds. Returns what is wrong, or nothing.
+/// Whether a collective of this kind in groups along `axes` can turn one layout into the other: members of a group end
+/// with nothing but what the group had, and the guarantees of the kind hold. Returns what is wrong, or nothing.
 inline std::string fault_of_move(CollectiveKind kind, const std::vector<AxisRef>& axes, const TensorLayout& before,
                                  const TensorLayout& after, const DeviceMesh& mesh, const Shape& shape) {
   const std::vector<Elements> had = held_elements(before, mesh, shape);

@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kMode[] = "parallel_mode: data_parallel, mesh: {dp: 4}";
 
-/// Four layers of 1 MiB and 2 KiB of bias each; `first` stands beside the first two, `second` beside the parameter of
-/// the file.
+/// Four layers of 1 MiB and 2 KiB of bias each; `first` is added to the first two, `second` to the parameter given
+/// directly.
 std::string model_text(const std::string& parallel, const std::string& first = "", const std::string& second = "",
                        int channels = 512) {
   return R"(shardplan: 1
@@ -77,7 +77,8 @@ struct Planned {
     return options;
   }
 
-  /// The names of the parameters of each bucket of gradients, in the order of issue; those of no bucket are left out.
+  /// The names of the parameters of each bucket of gradients, in the order of issue; those without a bucket are
+  /// omitted.
   std::vector<std::set<std::string>> buckets() const {
     std::map<std::uint32_t, std::set<std::string>> found;
     for (const Instruction& instruction : plan.program.instructions) {
@@ -94,7 +95,7 @@ struct Planned {
   Plan plan;
 };
 
-/// True if the devices compute what one does, on a small model whose program has buckets.
+/// True if the devices compute the same as one device, on a small model whose program has buckets.
 bool is_proven(const std::string& parallel, const std::string& first = "", const std::string& second = "") {
   const Planned small(model_text(parallel, first, second, 16));
   EXPECT_FALSE(small.plan.program.buckets.empty());
@@ -107,7 +108,7 @@ using Names = std::vector<std::set<std::string>>;
 
 std::string fusion(const std::string& text) { return std::string(kMode) + ", comm_fusion: {" + text + "}"; }
 
-// The gradients are made from the last layer to the first.
+// The gradients are computed from the last layer to the first.
 TEST(CommFusionTest, AutoJoinsUpTo64MiBAndSizeUpToItsNumber) {
   const Planned by_auto(model_text(fusion("allreduce: {mode: auto}")));
   EXPECT_EQ(by_auto.buckets(),
@@ -128,7 +129,7 @@ TEST(CommFusionTest, IndexBeginsABucketAtEachOfItsNumbers) {
   EXPECT_TRUE(is_proven(fusion("allreduce: {mode: index, config: [3, 7]}")));
 }
 
-// Nine gradients: 0 to 8. MindSpore warns of an index beyond the last and leaves it out.
+// Nine gradients: 0 to 8. MindSpore warns of an index beyond the last and ignores it.
 TEST(CommFusionTest, AnIndexBeyondTheLastGradientIsNoticed) {
   const Planned beyond(model_text(fusion("allreduce: {mode: index, config: [3, 9, 35]}")));
   EXPECT_EQ(beyond.buckets().size(), 2u);
@@ -149,7 +150,7 @@ TEST(CommFusionTest, EqualIdsOfBlocksAndParametersAreJoinedAndZeroIsNot) {
   EXPECT_EQ(planned.buckets(),
             (Names{{"c.bias", "c.weight", "d.bias", "d.weight"}, {"a.bias", "a.weight", "b.bias", "b.weight"}}));
   EXPECT_TRUE(is_proven(fusion("allreduce: {mode: auto}"), ", comm_fusion: 5", ", comm_fusion: 0"));
-  // In every mode: also where nothing else is joined.
+  // In every mode, even where nothing else is joined.
   const Planned only(model_text(fusion("openstate: false"), ", comm_fusion: 5", ""));
   EXPECT_EQ(only.buckets(), (Names{{"a.bias", "a.weight", "b.bias", "b.weight"}}));
 }
@@ -183,7 +184,7 @@ TEST(CommFusionTest, ABucketTakesOneCollectiveOfAllItsBytesAndItsBufferIsCounted
     if (instruction.fusion == 1) members += instruction.time;
   }
   EXPECT_LT(bucket.time, members);
-  // What the search and `evaluate` count is each collective alone.
+  // The search and `evaluate` count each collective alone.
   EXPECT_EQ(joined.plan.time.additive(), alone.plan.time.additive());
   const auto buffer_is_alive = [](const Planned& planned) {
     const auto& alive = planned.plan.memory.alive_at_peak;

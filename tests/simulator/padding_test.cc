@@ -290,7 +290,7 @@ TEST_P(PaddedCaseTest, NeedsEveryMask) {
 INSTANTIATE_TEST_SUITE_P(Padding, PaddedCaseTest, testing::ValuesIn(padded_cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Of logits of two bytes that a loss reads as f32 those of two bytes are masked.
+// If a loss reads logits of two bytes as f32, the logits of two bytes are masked.
 TEST(PaddedCastTest, IsBehindTheMask) {
   for (const DataType dtype : {DataType::kBF16, DataType::kF16}) {
     const Model model = padded_model(rms_of_two_bytes(std::string(to_string(dtype))));
@@ -341,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(4)),
     [](const auto& test) { return fmt::format("{}_on_{}", std::get<0>(test.param), std::get<1>(test.param)); });
 
-// ---- what cannot be
+// ---- what is impossible
 
 struct RefusedCase {
   const char* name;
@@ -422,7 +422,7 @@ operators:
   EXPECT_EQ(model.unpadded->dims.at("V"), 50257);
   EXPECT_EQ(model.padded_dims.at("V"), (PaddedDim{50257, 50304}));
   EXPECT_EQ(to_string((*model.graph.tensor(*model.graph.find_tensor("x")).padding)[0]), "50304 (50257 + 47 padding)");
-  // Another size is padded again; what divides is not.
+  // Another size is padded again; a size that divides is not.
   EXPECT_EQ(read_model_text(text, "padded.yaml", {.dims = {{"V", 1000}}, .strategies = {}}).dims.at("V"), 1024);
   EXPECT_FALSE(read_model_text(text, "padded.yaml", {.dims = {{"V", 128}, {"heads", 8}}, .strategies = {}}).unpadded);
 }

@@ -1,4 +1,4 @@
-// parameter_broadcast: devices that begin with other numbers train what the first one has.
+// parameter_broadcast: devices that start with other numbers train the first device's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ TEST(ParameterBroadcastTest, EveryBroadcastLeftOutIsCaughtAndBelongsToTheProof) 
   }
 }
 
-// A parameter that every device has its own of is not sent (MindSpore: neither broadcast nor averaged).
+// A parameter that every device has for itself is not sent (MindSpore: neither broadcast nor averaged).
 TEST(ParameterBroadcastTest, OwnParametersAreNotBroadcast) {
   const PlannedStep planned(two_products("{shape: [3, 4], layerwise_parallel: true}",
                                          "parallel_mode: data_parallel, parameter_broadcast: true"));

@@ -1,6 +1,6 @@
-// What MindSpore's data parallelism leaves to each device: where it begins, parameters of its own, statistics of its
-// own part of the batch. Each against what MindSpore documents, written out by hand or computed by models of one
-// device's rows.
+// What MindSpore's data parallelism leaves to each device: its initial parameters, layerwise-parallel parameters,
+// statistics of its own part of the batch. Each is compared with what MindSpore documents, written out by hand or
+// computed by models of one device's rows.
 #include "graph/per_device.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ int gradient_sums(const PlannedStep& planned) {
 
 // --- layerwise_parallel ----------------------------------------------------------------------------------------------
 
-// Device d: its loss is the mean over its 2 x 2 errors, and trains its own w; v takes the mean of the four gradients.
+// Device d's loss is the mean over its 2 x 2 errors, and trains its own w; v takes the mean of the four gradients.
 TEST(PerDeviceTest, ADeviceTrainsItsOwnParameterByItsOwnLoss) {
   const PlannedStep planned(two_products("{shape: [3, 4], layerwise_parallel: true}"));
   const ReferenceStep step = planned.reference(5);
@@ -112,7 +112,7 @@ TEST(PerDeviceTest, WhatCannotBeWrittenForOneDeviceIsAnErrorAtItsPlace) {
       fault_of_model(two_products("{shape: [3, 4], layerwise_parallel: true}", "mesh: {dp: 4}"))
           .find("m.yaml:4:14: error: w: layerwise_parallel is for parallel_mode data_parallel and hybrid_parallel"),
       std::string::npos);
-  // A sum over the rows has no rows that could be joined, nor a norm over the batch.
+  // A sum over the rows, or a norm over the batch, leaves no rows to concatenate.
   const auto reader = [](const std::string& line) {
     return "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 4]}\nparameters: {w: {shape: [4], layerwise_parallel: "
            "true}}\noperators:\n  h: {op: Mul, in: [x, w]}\n  c: " +
@@ -153,7 +153,7 @@ parallel: {parallel_mode: data_parallel}
   output.replace(output.find("loss: loss"), 10, "outputs: [t]\nloss: loss");
   EXPECT_NE(fault_of_model(output).find("t: every device has another one"), std::string::npos)
       << fault_of_model(output);
-  // Rows that are no batch: the transposed input of the first product.
+  // Rows that are not a batch: the transposed input of the first product.
   const std::string transposed = R"(shardplan: 1
 cluster: dgx-a100
 inputs: {x: [8, 8]}
@@ -184,7 +184,7 @@ TEST(PerDeviceTest, OnOneDeviceNothingChanges) {
   EXPECT_EQ(one.tensor(*one.find_tensor("w")).type.shape, (Shape{3, 4}));
 }
 
-/// Layers of which some are every device's own, on 2 to 8 devices, with whatever training may do beside.
+/// Layers, some of which are layerwise-parallel, on 2 to 8 devices, with random training options.
 std::string random_network(Random& random) {
   const std::int64_t devices = 2 + static_cast<std::int64_t>(random.below(7));
   const std::int64_t micro_batches = 1 + static_cast<std::int64_t>(random.below(2));
@@ -238,12 +238,11 @@ TEST(PerDeviceTest, RandomNetworksAreProven) {
   }
 }
 
-/// A layer whose parameters are some every device's own and some of all, behind an input of images [B, C, 4, 4] or
-/// rows [B, 6, C].
+/// A layer, some of whose parameters are layerwise-parallel, after an input of images [B, C, 4, 4] or rows [B, 6, C].
 struct OwnLayer {
   const char* name;
   bool is_of_images;
-  const char* parameters;  // their shapes; `own` stands where a parameter may be every device's own
+  const char* parameters;  // their shapes; `own` is where a parameter may be layerwise-parallel
   const char* operators;   // of "x"; the result is "y"
 };
 const OwnLayer kOwnLayers[] = {
@@ -270,7 +269,7 @@ const OwnLayer kOwnLayers[] = {
 
 class OwnLayerTest : public testing::TestWithParam<OwnLayer> {};
 
-/// `own` of the layer's parameters is layerwise_parallel, or not.
+/// Of the layer's parameters, those of `own` are layerwise_parallel, or not.
 std::string network_of(const OwnLayer& layer, Random& random) {
   const std::int64_t devices = 2 + static_cast<std::int64_t>(random.below(3));
   const std::int64_t micro_batches = 1 + static_cast<std::int64_t>(random.below(2));
@@ -321,7 +320,8 @@ TEST_P(OwnLayerTest, IsProvenAndTrainedByItsOwnDevice) {
   }
 }
 
-/// With equal numbers on every device, and rows that are equal too, each device's own layer learns what one device's would.
+/// With equal numbers and equal rows on every device, each layerwise-parallel layer learns what one device's layer
+/// would.
 TEST_P(OwnLayerTest, LearnsWhatOneDeviceLearnsAlone) {
   std::string parameters = GetParam().parameters;
   for (std::size_t at = parameters.find(", own"); at != std::string::npos; at = parameters.find(", own")) {
@@ -374,7 +374,8 @@ TEST_P(OwnLayerTest, LearnsWhatOneDeviceLearnsAlone) {
 INSTANTIATE_TEST_SUITE_P(All, OwnLayerTest, testing::ValuesIn(kOwnLayers),
                          [](const auto& layer) { return std::string(layer.param.name); });
 
-// The sum of the devices' gradients is their mean times the number of devices, but a device's own parameter has no sum.
+// The sum of the devices' gradients is their mean times the number of devices; a layerwise-parallel parameter has no
+// sum.
 TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {
   const std::string own = "{shape: [3, 4], layerwise_parallel: true}";
   const PlannedStep whole(two_products(own));
@@ -392,8 +393,8 @@ TEST(PerDeviceTest, OwnGradientsAreNotSummedWhereOthersAre) {
   EXPECT_TRUE(is_equal(sums));
 }
 
-// A gradient that is added up over the micro-batches is complete behind the last of them, and multiplied by the devices
-// there.
+// A gradient that is accumulated over the micro-batches is complete after the last of them, and multiplied by the
+// number of devices there.
 TEST(PerDeviceTest, TheSumOfMeansIsTakenBehindTheLastMicroBatch) {
   const PlannedStep planned(R"(shardplan: 1
 cluster: dgx-a100
@@ -412,7 +413,8 @@ parallel: {parallel_mode: data_parallel, gradients_mean: false, mesh: {dp: 8}}
   EXPECT_TRUE(is_equal(planned));
 }
 
-// 128 devices' own parameters are proven on a smaller mesh, with as many parameters as that has devices.
+// Layerwise-parallel parameters of 128 devices are proven on a smaller mesh, with one parameter for each of its
+// devices.
 TEST(PerDeviceTest, ManyDevicesAreProvenOnASmallerMesh) {
   const PlannedStep planned(R"(shardplan: 1
 cluster: dgx-a100x16
@@ -449,8 +451,8 @@ parallel: {)" +
          parallel + "}\n";
 }
 
-// Four models of two rows, each on one device with its own statistics; what they train alike takes the mean of what
-// they would make of it alone.
+// Four models of two rows, each on one device with its own statistics; shared parameters take the mean of the results
+// that the four models would get alone.
 TEST(PerDeviceTest, LocalBatchNormIsThatOfEachDevicesRows) {
   const PlannedStep planned(normalised(8, "parallel_mode: data_parallel, device_num: 4, batch_norm: local"));
   const PlannedStep alone(normalised(2, "parallel_mode: stand_alone"));

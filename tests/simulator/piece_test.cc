@@ -12,7 +12,7 @@ namespace {
 
 using Coordinates = std::vector<std::int64_t>;
 
-/// The offset of every position that a piece holds, counted one by one.
+/// The offset of every position of a piece, counted one by one.
 std::map<Coordinates, std::int64_t> offsets_of(const PieceRuns& piece) {
   std::vector<Coordinates> held(1);
   for (const std::vector<PieceRuns::Run>& runs : piece.dimensions) {
@@ -46,7 +46,7 @@ TEST(PieceTest, HoldsWhatTheLayoutGivesTheDevice) {
   EXPECT_EQ(held_piece(parse_layout("[{y}]", mesh), mesh, {10}, 2).begin(), (Shape{6}));
 }
 
-/// Rows that two pieces share, against positions that are compared one by one.
+/// Rows that two pieces have in common, compared with single positions.
 TEST(PieceTest, SharedRowsAreTheSharedPositions) {
   Random random(11);
   const DeviceMesh meshes[] = {DeviceMesh::parse("x=2, y=4"), DeviceMesh::parse("x=3, y=2")};

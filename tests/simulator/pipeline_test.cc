@@ -1,4 +1,4 @@
-// Micro-batches that overlap on workers: the order, what it costs and holds, and that no number changes.
+// Micro-batches that overlap on workers: the order, its time and memory, and that no number changes.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ Plan pipelined_plan(const std::string& text, Level level = Level::kRatio, bool o
   return ModelPlanner(model, job.cluster, options).plan(level, "auto");
 }
 
-/// So many stages of as much work, one on each worker.
+/// This many stages with equal work, one on each worker.
 std::string equal_stages(int count, const std::string& training, const std::string& parallel) {
   std::string operators;
   std::string before = "x";
@@ -52,7 +52,7 @@ std::string equal_stages(int count, const std::string& training, const std::stri
       operators, before, count - 1, parallel, training);
 }
 
-/// One position of the whole step: an instruction in one run of the loop (0 behind it).
+/// One position in the whole step: an instruction in one run of the loop (0: after the loop).
 struct Position {
   std::size_t instruction = 0;
   std::int64_t run = 0;
@@ -65,7 +65,7 @@ std::vector<Position> positions_of(const ParallelProgram& program) {
   return positions;
 }
 
-/// What every instruction reads has been made before: in its own run, by all runs if it is a sum, by the run before if
+/// What every instruction reads has been produced: in the same run, by all runs if it is a sum, or by the run before if
 /// that stores it.
 void expect_inputs_are_there(const ParallelProgram& program) {
   const std::size_t loop = program.num_in_micro_batch();
@@ -106,7 +106,7 @@ void expect_inputs_are_there(const ParallelProgram& program) {
   EXPECT_EQ(done.size(), loop * static_cast<std::size_t>(runs) + program.instructions.size() - loop);
 }
 
-/// What each worker holds at most, from where in the step each value of each run is first and last needed.
+/// The peak of each worker, from the first and last place in the step that needs each value of each run.
 std::vector<Bytes> peaks_by_positions(const ParallelProgram& program) {
   const std::size_t loop = program.num_in_micro_batch();
   const std::vector<Position> positions = positions_of(program);
@@ -115,7 +115,7 @@ std::vector<Bytes> peaks_by_positions(const ParallelProgram& program) {
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     for (const ValueId input : program.instructions[i].inputs) last_reader[input] = i;
   }
-  std::map<ValueId, ValueId> old_of, home;  // a view, or what is written over a stored tensor: in whose memory
+  std::map<ValueId, ValueId> old_of, home;  // a view, or what overwrites a stored tensor: in whose memory it is
   for (const Binding& update : program.updates) {
     for (const Binding& given : program.given) {
       if (given.tensor == update.tensor) old_of.emplace(update.value, given.value);
@@ -282,7 +282,7 @@ TEST(PipelineTest, RandomCutsComputeTheSameNumbersInAnyOrder) {
       ParallelProgram in_turn = plan.program;
       in_turn.loop_order = {};
       const std::vector<double> expected = mesh_losses(in_turn, *plan.graph);
-      // Any order that is allowed, not only the one that was chosen.
+      // Any valid order, not only the one that was chosen.
       for (const int in_flight : {2, 3, 7}) {
         plan.program.loop_order =
             overlapped_runs(in_turn, std::vector<int>(static_cast<std::size_t>(in_turn.workers), in_flight));
@@ -297,7 +297,7 @@ TEST(PipelineTest, RandomCutsComputeTheSameNumbersInAnyOrder) {
   EXPECT_GT(overlapped, 8);
 }
 
-/// What a micro-batch stores, the next one reads: running statistics keep their order.
+/// Each micro-batch reads what the one before stored: running statistics keep their order.
 TEST(PipelineTest, RunningStatisticsAreHandedOn) {
   const std::string text = R"(shardplan: 1
 model: norms

@@ -1,4 +1,4 @@
-// A model with `place`: random cuts, what each worker holds, and that no worker ever waits in a circle.
+// Models with `place`: random divisions, what each worker holds, and that workers never deadlock.
 
 #include <gtest/gtest.h>
 
@@ -43,13 +43,13 @@ std::string fault_of(const std::string& text) {
 
 // --- blocking sends ----------------------------------------------------------------------------------------------------
 
-/// What one worker does next: something of its own, or one end of a send.
+/// A worker's next action: something of its own, or one end of a send.
 struct Action {
   std::size_t instruction = 0;
   int other = -1;  // the worker at the other end; -1: none
 };
 
-/// Each worker's own list for a step, as a process of its own would have it.
+/// Each worker's list of actions for a step, as a separate process would have it.
 std::vector<std::vector<Action>> lists_of(const ParallelProgram& program) {
   std::vector<std::vector<Action>> lists(static_cast<std::size_t>(program.workers));
   const auto add = [&](std::size_t i) {
@@ -68,8 +68,8 @@ std::vector<std::vector<Action>> lists_of(const ParallelProgram& program) {
   return lists;
 }
 
-/// Workers take their actions in any order, but a send and its receive happen together. Says who waits for whom in the
-/// end; nothing if all are done.
+/// Workers take their actions in any order, but a send and its receive happen together. Returns who waits for whom at
+/// the end; nothing if all are done.
 std::string waits(const std::vector<std::vector<Action>>& lists, Random& random) {
   std::vector<std::size_t> next(lists.size(), 0);
   while (true) {
@@ -99,9 +99,10 @@ TEST(PlaceTest, TheSimulationOfWaitingSeesACircle) {
   EXPECT_EQ(waits({{{0, 1}, {1, 1}}, {{1, 0}, {0, 0}}}, random), "0 waits for 1; 1 waits for 0; ");
 }
 
-// --- random cuts ---------------------------------------------------------------------------------------------------------
+// --- random divisions
+// ----------------------------------------------------------------------------------------------------
 
-/// The peak of one worker's own part, as if there were no other.
+/// The peak of one worker's part on its own.
 Bytes peak_alone(const ParallelProgram& program, int worker) {
   ParallelProgram own = program;
   own.workers = 1;
@@ -127,7 +128,7 @@ void check_plan(const Plan& plan, Random& random) {
   ASSERT_EQ(check_program(program, graph), "");
   for (int round = 0; round < 3; ++round) EXPECT_EQ(waits(lists_of(program), random), "");
 
-  // Where things are: an operator on its worker, parameters and states with the operator that reads them first.
+  // Where things are: operators on their workers, parameters and states with the first operator that reads them.
   std::set<std::pair<ValueId, int>> sent;
   for (const Instruction& instruction : program.instructions) {
     const int worker = program.values[instruction.outputs[0]].worker;
@@ -153,7 +154,7 @@ void check_plan(const Plan& plan, Random& random) {
     EXPECT_EQ(program.values[given.value].worker, graph.operators()[first.op].worker) << tensor.name;
   }
 
-  // What workers hold, and when they are busy.
+  // What the workers hold, and when they are busy.
   Bytes largest = 0;
   for (int worker = 0; worker < program.workers; ++worker) {
     const Bytes peak = plan.memory.worker_peaks[static_cast<std::size_t>(worker)];

@@ -14,7 +14,7 @@
 
 namespace shardplan {
 
-/// A model of a text with its plan for most speed, and what one device computes of it.
+/// A model given as text, with its plan for the fastest step and what one device computes.
 struct PlannedStep {
   explicit PlannedStep(const std::string& text)
       : model(std::make_shared<const Model>(read_model_text(text, "m.yaml"))) {
@@ -41,7 +41,7 @@ struct PlannedStep {
   Plan plan;
 };
 
-/// What planning the model says is wrong; empty if nothing is.
+/// The error of planning the model; empty if there is none.
 inline std::string fault_of_model(const std::string& text) {
   try {
     PlannedStep planned(text);
@@ -51,7 +51,7 @@ inline std::string fault_of_model(const std::string& text) {
   }
 }
 
-/// Whether the plan's program computes what one device does.
+/// Whether the plan's program computes the same as one device.
 inline bool is_equal(const PlannedStep& planned) {
   ValidationOptions options;
   options.seed = 7;

@@ -41,7 +41,8 @@ TEST_P(RandomPlans, ComputeWhatOneDeviceDoes) {
   }
 }
 
-// Written out for small sizes, and on a mesh of fewer devices than the plan has: a right plan stays right or is refused.
+// Written out for small sizes, and on a mesh of fewer devices than the plan's: a correct plan stays correct or is
+// rejected.
 TEST_P(RandomPlans, AreProvenOnSmallerMeshes) {
   const RandomPlanCase& c = GetParam();
   Model model = read_model(c.file, {c.dims, {}});
@@ -113,10 +114,10 @@ loss: loss
 training: {optimizer: momentum, learning_rate: 0.01, momentum: 0.9}
 )";
 
-// Spatial dimensions of one, two and three dimensions, forward and back: what is cut exchanges halos.
+// One, two and three spatial dimensions, forward and backward: where they are sharded, halos are exchanged.
 TEST(SpatialOperators, RandomPlansComputeWhatOneDeviceDoes) {
   const PlannedModel planned(read_model_text(kVolumes, "volumes.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
-  std::set<std::string> with_halo;  // operators that one was fetched for
+  std::set<std::string> with_halo;  // operators with a halo exchange
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const Plan plan = random_plan(planned, seed);
     for (const Instruction& instruction : plan.program.instructions) {

@@ -1,6 +1,6 @@
 // Random models written per device: chains of communications over random groups, between operators that differ by rank.
-// What each rank gets is computed beside it from the definitions alone, and gradients are compared with differences of
-// that. A rank that leaves out a communication is an error, whatever else the ranks do.
+// The expected result of each rank is computed from the definitions alone, and gradients are compared with differences
+// of it. If a rank omits a communication, that is an error, whatever the other ranks do.
 
 #include <gtest/gtest.h>
 
@@ -243,7 +243,7 @@ class RandomModel {
         [=](const Matrices& before) { return Matrices(before.size(), before[root]); });
   }
 
-  /// AlltoAll that cuts rows and puts columns beside each other, or the other way round.
+  /// AlltoAll that splits rows and concatenates columns, or the other way round.
   void add_transposition() {
     const auto parts = groups();
     const std::size_t size = parts[0].size();

@@ -32,7 +32,7 @@ TEST(ReachTest, PlannedStepsAreWithinReach) {
   }
 }
 
-// Of all steps between two layouts, sensible or not: what is accepted moves nothing but what groups hold.
+// All steps between two layouts, sensible or not: an accepted one only moves what the groups hold.
 TEST(ReachTest, WhatIsAcceptedCanBeRun) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=2");
   const Shape shape = {4, 4};

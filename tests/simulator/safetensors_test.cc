@@ -118,7 +118,7 @@ TEST(SafetensorsTest, EveryFaultIsNamed) {
   EXPECT_NE(error_of([&] { SafetensorsReader reader(missing); }).find("cannot be read"), std::string::npos);
 }
 
-/// A byte of the header changed by chance, or the file cut anywhere, is read or refused, never worse.
+/// With a random byte of the header changed, or the file truncated anywhere, it is read or rejected, never worse.
 TEST(SafetensorsTest, BytesChangedByChanceDoNoHarm) {
   const TemporaryFolder folder;
   const std::string path = folder.at("a.safetensors");

@@ -1,4 +1,4 @@
-// Tensors that go from one stage's devices to another's: sent box by box, and compared on the devices that receive.
+// Tensors that go from one stage's devices to another's: sent box by box, and compared on the receiving devices.
 
 #include "simulator/execute/sends.h"
 
@@ -50,7 +50,7 @@ TEST(SendsTest, RandomPairsArriveWhole) {
           apply(sends, from, c.from, to, c.to, c.shape, scatter(values, c.shape, from, c.from));
       ASSERT_EQ(largest_error(result, values, c.shape, to, c.to), 0)
           << to_string(from, c.from) << " -> " << to_string(to, c.to);
-      // In cells it is the same sends, of fewer positions.
+      // In cells the sends are the same, with fewer positions.
       const TensorCells cells = cells_of(from, to, c.shape);
       const std::vector<BoxSend> short_sends = plan_sends(cells.from, c.from, cells.to, c.to, cells.shape);
       ASSERT_EQ(short_sends.size(), sends.size());

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// Every element of every device's shard, found in another layout and back again.
+/// Every element of every device's shard, looked up in another layout and back.
 TEST(ShardIndexTest, FindsEveryElementUnderAnyOtherLayout) {
   Random random(5);
   const DeviceMesh mesh = DeviceMesh::parse("x=2, y=4");
@@ -37,7 +37,7 @@ TEST(ShardIndexTest, FindsEveryElementUnderAnyOtherLayout) {
   }
 }
 
-/// A device's shard holds what its layout gives the device.
+/// A device's shard holds what the layout assigns to the device.
 TEST(ShardIndexTest, ShardsHoldTheDevicesPositions) {
   Random random(6);
   const DeviceMesh mesh = DeviceMesh::parse("x=2, y=4");
@@ -52,7 +52,7 @@ TEST(ShardIndexTest, ShardsHoldTheDevicesPositions) {
   }
 }
 
-/// Ten rows in pieces of 3, 3, 3, 1: buffers hold three rows, of which the last device's two are no elements.
+/// Ten rows in pieces of 3, 3, 3, 1: buffers hold three rows, two of which are not elements on the last device.
 TEST(ShardIndexTest, PaddingIsNoElement) {
   const DeviceMesh mesh = DeviceMesh::parse("y=4");
   const ShardIndex uneven(parse_layout("[{y}, {}]", mesh), mesh, {10, 2});

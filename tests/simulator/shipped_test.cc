@@ -1,4 +1,4 @@
-// Every shipped configuration, planned at every level and proven; at level 0 every fault made on purpose is noticed.
+// Every shipped configuration is planned at every level and proven; at level 0 every injected fault is detected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ TEST_P(Shipped, IsPlannedAndProven) {
   const auto model = std::make_shared<const Model>(read_model(std::string("configs/") + c.model + ".yaml"));
   const Cluster cluster = job_cluster(*model, {}).cluster;
   PlanOptions planning_options;
-  planning_options.work_limit = 300'000'000;  // what is proven need not be the best
+  planning_options.work_limit = 300'000'000;  // a proof does not need the best plan
   const ModelPlanner planning(model, cluster, planning_options);
   const Plan plan = planning.plan(c.level, "auto");
   ASSERT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << to_string(plan.status);
@@ -42,7 +42,7 @@ TEST_P(Shipped, IsPlannedAndProven) {
   }
   ProofOptions options;
   options.mutations = c.level == Level::kRatio;
-  // A second step and the rounding of f32 are tried where a step does not take seconds.
+  // A second step and rounding to f32 are tried if a step does not take seconds.
   const bool is_long = std::string(c.model) == "resnet50";
   options.validation.steps = options.mutations && !is_long ? 2 : 1;
   options.validation.float32 = options.mutations && !is_long;
@@ -123,8 +123,9 @@ INSTANTIATE_TEST_SUITE_P(Configs, Networks, testing::ValuesIn(kNetworkCases), []
 
 TEST(ShippedTest, NoneIsLeftOut) {
   std::vector<std::string> models(std::begin(kModels), std::end(kModels));
-  for (const char* large : {"gpt3-175b", "llama-7b-train"}) models.push_back(large);  // too long a proof for a test
-  // Written per device, run by tests/simulator/local_validation_test.cc; and what they are compared with.
+  for (const char* large : {"gpt3-175b", "llama-7b-train"})
+    models.push_back(large);  // their proofs take too long for a test
+  // Written per device, and run by tests/simulator/local_validation_test.cc together with what they are compared with.
   for (const char* local : {"hybrid-parallel-net", "manual-mlp", "manual-mlp-averaged", "manual-mlp-reference"}) {
     models.push_back(local);
   }

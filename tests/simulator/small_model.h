@@ -14,7 +14,7 @@
 
 namespace shardplan {
 
-/// Operators made for these tests, independent of the catalogue: their kernels are a few lines that a reader can check.
+/// Operators for these tests, independent of the catalogue: their kernels are a few lines that a reader can check.
 ///   Product     m k, k n -> m n
 ///   Outer       b m, b n -> m n       what a gradient looks like: summed over the batch
 ///   Square      i j -> i j            not linear
@@ -25,7 +25,7 @@ namespace shardplan {
 ///   Noise       i j -> i j            adds a number drawn by (seed, global index)
 const OperatorType& small_type(std::string_view name);
 
-/// Builds a graph and a program for it side by side: each call adds an operator (or a redistribution) to both.
+/// Builds a graph and its program together: each call adds an operator (or a redistribution) to both.
 class SmallModel {
  public:
   explicit SmallModel(std::string_view mesh);
@@ -33,10 +33,10 @@ class SmallModel {
   /// A graph input (or parameter) in a layout.
   ValueId give(const std::string& name, const Shape& shape, TensorKind kind, std::string_view layout);
   ValueId constant(const std::string& name, const Shape& shape, Fill fill, std::string_view layout);
-  /// One axis list in braces per factor: "{x}, {}, {y}"; `partial` as in Strategy.
+  /// A list of axes in braces for each factor: "{x}, {}, {y}"; `partial` as in Strategy.
   ValueId run(const std::string& name, std::string_view type, const std::vector<ValueId>& operands,
               std::string_view factors, std::string_view partial = "{}", Pass pass = Pass::kForward);
-  /// Fetches the halo that `type` needs of `operand` under these factors.
+  /// Exchanges the halo that `type` needs of `operand` under these factors.
   ValueId fetch_halo(ValueId operand, std::string_view type, std::string_view factors);
   /// The same tensor in another layout: all steps of the redistribution.
   ValueId move(ValueId value, std::string_view layout);

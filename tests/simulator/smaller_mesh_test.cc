@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// A program of one value in each of these layouts.
+/// A program with one value in each of these layouts.
 ParallelProgram program_of(const char* mesh, const std::vector<const char*>& layouts) {
   ParallelProgram program;
   program.mesh = DeviceMesh::parse(mesh);
@@ -63,7 +63,7 @@ TEST(SmallerMeshTest, StrategiesAndGroupsAreCutsAsWell) {
   instruction.strategy.edit().factors.push_back({{0, 1, 4}});
   instruction.step.edit().axes = {{0, 8, 8}};
   program.instructions.push_back(std::move(instruction));
-  const SmallerMesh smaller(program, 8, SmallerPieces::kTwos);  // cut at 4 and 8: pieces of 4, 2 and 8
+  const SmallerMesh smaller(program, 8, SmallerPieces::kTwos);  // split at 4 and 8: pieces of 4, 2 and 8
   EXPECT_EQ(smaller.mesh().to_string(), "a=8");
   Strategy strategy;
   strategy.factors.push_back({{0, 1, 4}});
@@ -74,7 +74,7 @@ TEST(SmallerMeshTest, StrategiesAndGroupsAreCutsAsWell) {
 }
 
 TEST(SmallerMeshTest, AnAxisThatTakesThePlaceOfAnotherIsCutLikeIt) {
-  // A permute of [{a}] to [{b}] moves pieces between axes of 8, of which one is cut in 2 and 4.
+  // A permute from [{a}] to [{b}] moves pieces between axes of 8, one of which is split into 2 and 4.
   const ParallelProgram program = program_of("a=8,b=8,c=4", {"[{a}, {}]", "[{b}, {}]", "[{b:(2)4}, {c}]"});
   EXPECT_EQ(SmallerMesh(program, 8, SmallerPieces::kTwos).mesh().to_string(), "a=2, b=4, c=2");
   const SmallerMesh alike(program, 8, SmallerPieces::kTwosAlike);

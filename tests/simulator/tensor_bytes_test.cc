@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-/// What is read of a file of one tensor with these bytes, as another program may have written it.
+/// What is read from a file of one tensor with these bytes, as another program might have written it.
 template <class Stored>
 TensorValues read_back(const std::string& dtype, const std::vector<Stored>& stored) {
   const TemporaryFolder folder;
@@ -39,7 +39,7 @@ TEST(TensorBytesTest, NumbersOfEachTypeAreRead) {
   EXPECT_THROW(read_back<std::uint8_t>("U8", {1, 2}), InputError);
 }
 
-// IEEE 754 binary16: named numbers, and that every number is the one before it and a step that doubles with the exponent.
+// IEEE 754 binary16: named numbers; and every number is the one before it plus a step that doubles with the exponent.
 TEST(TensorBytesTest, AllHalfNumbersAreRead) {
   std::vector<std::uint16_t> all(65536);
   for (std::size_t bits = 0; bits < all.size(); ++bits) all[bits] = static_cast<std::uint16_t>(bits);
@@ -57,7 +57,7 @@ TEST(TensorBytesTest, AllHalfNumbersAreRead) {
   EXPECT_TRUE(std::signbit(values[0x8000]));
   double step = 0x1p-24;
   for (std::size_t bits = 1; bits < 0x7c00; ++bits) {
-    if (bits > 0x800 && bits % 0x400 == 1) step *= 2;  // numbers below 2^-14 have the step of the first ones
+    if (bits > 0x800 && bits % 0x400 == 1) step *= 2;  // numbers below 2^-14 have the same step as the first ones above
     ASSERT_EQ(values[bits], values[bits - 1] + step) << bits;
     ASSERT_EQ(values[bits | 0x8000], -values[bits]) << bits;
   }

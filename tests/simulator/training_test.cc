@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// Plans by chance and the plans of all levels compute what one device does, over two steps.
+/// Random plans and the plans of all levels compute the same as one device, over two steps.
 void prove_plans(const std::string& text, int random_plans) {
   const PlannedModel planned(read_model_text(text, "model.yaml"), "ascend-910", {{"x", 2}, {"y", 4}});
   const ProofOptions options{.validation = {.steps = 2}, .shrink = false};
@@ -94,7 +94,7 @@ training: {optimizer: sgd, learning_rate: 1, clip_norm: )" +
 
 TEST(TrainingTest, ClippedGradientsAreThoseOfOneDevice) { prove_plans(clipped("0.01"), 8); }
 
-// With sgd at learning rate 1 the step is the clipped gradient: as long as the norm allows, or the gradient itself.
+// With sgd at learning rate 1 the step is the clipped gradient: scaled to the allowed norm, or the gradient itself.
 TEST(TrainingTest, ClippingBoundsTheNormOfAllGradientsTogether) {
   const auto step_length = [](const std::string& norm) {
     const Model model = read_model_text(clipped(norm), "model.yaml");
@@ -117,7 +117,8 @@ TEST(TrainingTest, ClippingBoundsTheNormOfAllGradientsTogether) {
   EXPECT_NEAR(step_length("1e9"), step_length("2e9"), 1e-12);
 }
 
-/// Weights are drawn for as many numbers as their convolution sums up, so that a network learns from the start.
+/// The scale of random weights depends on the number of terms that their convolution sums up, so that training works
+/// from the start.
 TEST(TrainingTest, LeNetLearnsItsBatch) {
   const ModelPlanner planning(std::make_shared<const Model>(read_model("configs/lenet.yaml")),
                               read_cluster("ascend-910"), {});

@@ -1,4 +1,4 @@
-// Redistributions of tensors whose dimensions the mesh does not divide, executed with padding that is not a number.
+// Redistributions of tensors whose dimensions the mesh does not divide, executed with NaN as padding.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 
-/// Pieces of the mesh where chance puts them: in a dimension, partial or nowhere.
+/// Pieces of the mesh at random: in a dimension, partial or nowhere.
 TensorLayout random_uneven_layout(const DeviceMesh& mesh, const Shape& shape, Random& random, bool with_max = true) {
   TensorLayout layout = TensorLayout::replicated(shape.size());
   layout.reduction = with_max && random.below(3) == 0 ? Reduction::kMax : Reduction::kSum;
@@ -99,7 +99,7 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
   const auto& [text, shape] = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse(text);
   RedistributionPlanner planner(mesh, even_costs(mesh.axes().size()));
-  // Without the bound, time is a metric as far as detours put pieces where the ends do.
+  // Without the bound, time is a metric as far as detours shard as the end layouts do.
   const auto unbounded = std::make_unique<RedistributionPlanner>(mesh, even_costs(mesh.axes().size()),
                                                                  RedistributionOptions{.bounded_memory = false});
   Random random(23);
@@ -129,7 +129,7 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
     ASSERT_EQ(at, to) << name;
     RedistributionPlanner& free = *unbounded;
     EXPECT_LE(free.time(from, to, shape, 4), plan.time) << name;
-    // Even ends take even ways.
+    // Between even layouts the path is even.
     if (!is_uneven(from, shape) && !is_uneven(to, shape)) continue;
     EXPECT_LE(free.time(from, to, shape, 4), free.time(from, through, shape, 4) + free.time(through, to, shape, 4))
         << name << " through " << to_string(through, mesh);
@@ -139,7 +139,7 @@ TEST_P(UnevenCollectives, RandomPairsEndWhereTheyShould) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UnevenCollectives, testing::ValuesIn(kUnevenCases));
 
-// Shapes by chance as well: where every step ends, the triangle, and the bound on memory.
+// Random shapes too: the layout after every step, the triangle inequality, and the bound on memory.
 TEST(UnevenCollectivesTest, RandomShapesKeepEveryProperty) {
   constexpr std::uint64_t kSeed = 41;
   std::cout << "seed " << kSeed << "\n";
@@ -174,7 +174,7 @@ TEST(UnevenCollectivesTest, RandomShapesKeepEveryProperty) {
         ASSERT_LE(largest_error(buffers, values, shape, step.after, mesh), kTolerance) << name;
         EXPECT_EQ(padding(buffers), expected_padding(step.after, mesh, shape)) << name;
       }
-      // The bound counts pieces: of a shard on the way there may be more padding than of the ends'.
+      // The bound counts pieces: an intermediate shard may contain more padding than those at the ends.
       const std::int64_t least = std::min(num_cuts(from), num_cuts(to));
       const bool keeps =
           std::ranges::all_of(plan.steps, [&](const CollectiveStep& step) { return num_cuts(step.after) >= least; });
@@ -192,7 +192,7 @@ TEST(UnevenCollectivesTest, RandomShapesKeepEveryProperty) {
   std::cout << uneven << " uneven pairs, " << beyond << " beyond the bound\n";
 }
 
-// What the cost matrices of models are made of: all pairs at once, some of them of dimensions that stand in parts.
+// What models' cost matrices consist of: all pairs at once, including dimensions that consist of parts.
 TEST(UnevenCollectivesTest, TimesOfAllPairsAreThoseOfThePlans) {
   for (const char* text : {"x=2,y=4", "x=2,y=2,z=2", "x=3,y=2"}) {
     const DeviceMesh mesh = DeviceMesh::parse(text);
@@ -236,7 +236,7 @@ TEST(UnevenCollectivesTest, TenRowsInFourAreGatheredWhole) {
     }
     return text;
   };
-  // 3 3 3 1 are no halves of 5 5; 2 2 2 1 are halves of 4 3.
+  // 3 3 3 1 are not halves of 5 5; 2 2 2 1 are halves of 4 3.
   EXPECT_EQ(kinds("[{x, y}]", "[{x}]", {10}), "all_gather {x, y}, slice {x}");
   EXPECT_EQ(kinds("[{x, y}]", "[{x}]", {7}), "all_gather {y}");
   EXPECT_EQ(kinds("[{}]", "[{x, y}]", {10}), "slice {x, y}");
@@ -245,7 +245,7 @@ TEST(UnevenCollectivesTest, TenRowsInFourAreGatheredWhole) {
   EXPECT_EQ(kinds("[{x}, {y}]", "[{y}, {x}]", {5, 3}), "collective_permute {x, y}");
 }
 
-// On sizes that the mesh divides both searches answer the same question, if the other one is asked for the same pieces.
+// For sizes that the mesh divides both searches give the same answer, if the other one gets the same pieces.
 TEST(UnevenCollectivesTest, OnEvenSizesTheSearchAgreesWithTheOther) {
   for (const char* text : {"x=2,y=2", "x=2,y=4", "x=3,y=2"}) {
     const DeviceMesh mesh = DeviceMesh::parse(text);
@@ -276,7 +276,7 @@ TEST(UnevenCollectivesTest, CostsAreThoseOfTheBuffers) {
   EXPECT_EQ(gathered.peak, padded.peak);
 }
 
-// A collective that passes padding on spoils what is compared: here a gather that does not know where pieces end.
+// A collective that passes padding on would be detected: here a gather that does not know where pieces end.
 TEST(UnevenCollectivesTest, ALeftOutTrimIsSeen) {
   const DeviceMesh mesh = DeviceMesh::parse("x=4");
   const Shape shape = {10};

@@ -1,5 +1,5 @@
-// Models of sizes that the mesh does not divide: every plan, however random, computes what one device does, though what
-// pads its buffers is not a number; and whoever forgets to trim is caught.
+// Models with sizes that the mesh does not divide: every plan, even a random one, computes the same as one device,
+// although buffers are padded with NaN; and missing trims are detected.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -153,7 +153,7 @@ TEST(UnevenFaults, ATrimLeftOutIsCaught) {
   const std::vector<MutationResult> results = mutations_of(model);
   for (const MutationResult& result : results) EXPECT_NE(result.outcome, MutationOutcome::kUncaught);
   EXPECT_EQ(outcome_of(results, "boxes of total not trimmed"), "caught in total");
-  // What a piece holds is right, whatever its padding holds.
+  // A piece's values are right, whatever its padding contains.
   EXPECT_EQ(outcome_of(results, "boxes of square not trimmed"), "without effect");
   int gathers = 0;
   for (const MutationResult& result : results) {
@@ -178,8 +178,9 @@ double run_output(const SmallModel::Built& built, std::string_view name) {
   return NAN;
 }
 
-// vLLM pull request 13934: of a vocabulary that the ranks do not divide, a rank's logits held rows of padding, and the
-// result numbers that no word has. Here each rank holds a true interval: 10 rows of ones on four ranks add up to 10, not 12.
+// vLLM pull request 13934: if the ranks did not divide the vocabulary, a rank's logits contained rows of padding, and
+// the result contained words that do not exist. Here each rank holds an actual interval: 10 rows of ones on four ranks
+// add up to 10, not 12.
 TEST(UnevenFaults, Vllm13934PaddedRowsCountForNothing) {
   SmallModel model("x=4");
   const ValueId input = model.give("input", {10, 1}, TensorKind::kInput, "[{x}, {}]");
@@ -188,8 +189,8 @@ TEST(UnevenFaults, Vllm13934PaddedRowsCountForNothing) {
   EXPECT_EQ(run_output(model.build(), "total"), 10);
 }
 
-// PyTorch issue 162692: the mean over a dimension that DTensor holds in 3, 3, 3 and 1 rows was the mean of the ranks'
-// means. Here every row weighs the same.
+// PyTorch issue 162692: the mean over a dimension that DTensor held in 3, 3, 3 and 1 rows was the mean of the ranks'
+// means. Here every row has the same weight.
 TEST(UnevenFaults, Dtensor162692AMeanOverUnevenShardsWeighsEveryRowAlike) {
   Model model = read_model_text(R"(
 shardplan: 1

@@ -8,7 +8,8 @@
 namespace shardplan {
 namespace {
 
-/// A program with a sum, a gather, a transposition of the cut and a halo; `wrong` may damage it before it is built.
+/// A program with a sum, a gather, a transposition of the sharding and a halo; `wrong` may damage it before it is
+/// built.
 SmallModel::Built mixed() {
   SmallModel model("x=2, y=3");
   const ValueId input = model.give("input", {12, 12}, TensorKind::kInput, "[{x}, {y}]");
@@ -26,7 +27,7 @@ SmallModel::Built mixed() {
   return model.build();
 }
 
-/// Turns the collective of that kind into one that sums over nothing: its axes are taken away, layouts stay.
+/// Turns the collective of this kind into one that sums over nothing: its axes are removed, the layouts stay.
 std::size_t find_collective(const ParallelProgram& program, CollectiveKind kind) {
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -52,7 +53,7 @@ TEST(Validate, NamesTheFirstWrongTensorAndWhatItLooksLike) {
   const ValueId square = model.run("square", "Square", {model.move(product, "[{x}, {}]")}, "{x}, {}");
   model.put_out(model.move(model.run("total", "Total", {square}, "{x}, {}"), "[]"));
   SmallModel::Built built = model.build();
-  // The all_reduce becomes a claim: nothing is partial, so nothing is summed.
+  // The all_reduce becomes an unfounded claim: nothing is partial, so nothing is summed.
   const std::size_t at = find_collective(built.program, CollectiveKind::kAllReduce);
   Instruction& reduce = built.program.instructions[at];
   built.program.values[reduce.inputs[0]].layout.partial.clear();
@@ -117,7 +118,7 @@ TEST(Mutations, EveryFaultIsCaught) {
   for (const MutationResult& result : results) {
     EXPECT_NE(result.outcome, MutationOutcome::kUncaught) << result.mutation.description;
     if (result.outcome == MutationOutcome::kCaught) ++caught;
-    // Only kernels that do not ask where they stand may be shifted without effect.
+    // Only kernels that do not use their global position may be shifted without effect.
     if (result.outcome == MutationOutcome::kWithoutEffect) {
       EXPECT_EQ(result.mutation.fault.kind, FaultKind::kShifted) << result.mutation.description;
       EXPECT_FALSE(result.is_blind);
@@ -150,7 +151,7 @@ TEST(Mutations, SwappingEqualPiecesIsWithoutEffect) {
   }
 }
 
-/// The output is a sum over the columns, which does not mind that two of them are exchanged.
+/// The output is a sum over the columns, which is the same if two of them are exchanged.
 TEST(Mutations, FaultsThatOutputsDoNotShowAreCaughtOnTheWay) {
   SmallModel model("x=2");
   const ValueId input = model.give("input", {4, 4}, TensorKind::kInput, "[{}, {}]");

@@ -1,4 +1,4 @@
-// The protocol of a job, with scheduler and workers as threads of this process (tests/cli/worker_test.cc has them as
+// The protocol of a job, with scheduler and workers as threads of this process (in tests/cli/worker_test.cc they are
 // processes).
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// A scheduler in a thread of its own; `end` is empty or the error with which it ends.
+/// A scheduler in its own thread; `end` is empty or the error with which it ends.
 struct SchedulerThread {
   explicit SchedulerThread(int workers) {
     JobOptions options;
@@ -48,7 +48,7 @@ struct SchedulerThread {
 
 WorkerIdentity identity(std::optional<int> rank) { return {rank, "127.0.0.1", "one program", 1 << 20}; }
 
-/// Worker 0 sends a buffer to worker 1, which sends it back doubled, `rounds` times; what worker 0 has then.
+/// Worker 0 sends a buffer to worker 1, which sends it back doubled, `rounds` times; returns worker 0's final buffer.
 double ping_pong(const JobOptions& job, int rounds) {
   std::thread one([&] {
     WorkerLink link(job, identity(1));
@@ -77,7 +77,7 @@ TEST(WorkersTest, BuffersArriveAsTheyWereSent) {
   EXPECT_EQ(scheduler.end.get(), "");
 }
 
-/// Messages of someone who speaks the protocol's transport, and says what no worker says.
+/// Messages from a stranger that speaks the protocol's transport, and says what no worker says.
 TEST(WorkersTest, MessagesWithoutSenseChangeNothing) {
   SchedulerThread scheduler(2);
   const auto send_nonsense = [&] {
@@ -110,7 +110,7 @@ TEST(WorkersTest, MessagesWithoutSenseChangeNothing) {
       for (std::uint64_t k = 0; k < parts; ++k) message.push_back(words[random.below(words.size())]);
       stranger.send(there, message);
     }
-    stranger.send(there, {std::string((1 << 20) + (1 << 16), 'x')});  // too large: the connection ends
+    stranger.send(there, {std::string((1 << 20) + (1 << 16), 'x')});  // too large: the connection is closed
     for (int i = 0; i < 20; ++i) {
       const auto event = stranger.wait(0.5);
       if (event && event->lost) return;

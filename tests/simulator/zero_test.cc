@@ -1,5 +1,5 @@
-// The stages of ZeRO as words: what is in pieces, when gradients are summed, and that training stays the same. Random networks
-// are executed on simulated devices against one device.
+// The stages of ZeRO as words: what is sharded, when gradients are summed, and that training stays the same. Random
+// networks are executed on simulated devices and compared with one device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::string fault_in(const std::string& parallel) {
   }
 }
 
-/// Two products over eight devices and two micro-batches; the second's weight has no dimension that 8 divide but the last.
+/// Two products over eight devices and two micro-batches; of the second weight's dimensions, 8 divides only the last.
 std::string two_layers(const std::string& parallel, int micro_batches = 2) {
   return fmt::format(
       "shardplan: 1\ncluster: dgx-a100\ndims: {{B: 32}}\ninputs: {{x: [B, 24]}}\nparameters: {{v: [24, 12], w: [12, "
@@ -46,7 +46,7 @@ std::string two_layers(const std::string& parallel, int micro_batches = 2) {
       micro_batches, parallel);
 }
 
-/// How often a step runs collectives of this kind for gradients and weights; the loss is an all_reduce of its own.
+/// How often a step runs collectives of this kind for gradients and weights; the loss has its own all_reduce.
 std::int64_t runs_of(const Plan& plan, CollectiveKind kind) {
   std::int64_t runs = 0;
   for (const Instruction& instruction : plan.program.instructions) {
@@ -78,8 +78,8 @@ TEST(ZeroTest, EachStageCutsWhatItSays) {
       {"zero: 0", 2, 0, 0, "[{}, {}]", "[{}, {}]"},
       {"zero: 1", 0, 2, 2, "[{}, {}]", "[{}, {nvlink}]"},
       {"zero: 2", 0, 4, 2, "[{}, {}]", "[{}, {nvlink}]"},
-      {"zero: 3", 0, 4, 6, "[{}, {nvlink}]", "[{}, {nvlink}]"},  // v for the forward pass, w for the backward as well
-      {"zero: 3, reshard_after_forward: false", 0, 4, 4, "[{}, {nvlink}]", "[{}, {nvlink}]"},  // w once as well
+      {"zero: 3", 0, 4, 6, "[{}, {nvlink}]", "[{}, {nvlink}]"},  // v for the forward pass, w for the backward pass too
+      {"zero: 3, reshard_after_forward: false", 0, 4, 4, "[{}, {nvlink}]", "[{}, {nvlink}]"},  // w only once, too
       {"zero: 3, gradient_accumulation_shard: false", 0, 2, 6, "[{}, {nvlink}]", "[{}, {nvlink}]"},
       {"zero: 1, gradient_accumulation_shard: true", 0, 4, 2, "[{}, {}]", "[{}, {nvlink}]"},
   };
@@ -179,7 +179,7 @@ TEST(ZeroTest, RandomTrainingStaysTheSame) {
       in_several_dimensions += !given.is_input && cut_dimensions(plan.program.values[given.value]) > 1 ? 1 : 0;
     }
   }
-  EXPECT_GT(in_several_dimensions, 5u);  // so those are proven as well
+  EXPECT_GT(in_several_dimensions, 5u);  // these are proven too
 }
 
 }  // namespace
