@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Many keys on few slots, so that probes run past each other's.
+/// Many keys in few slots, so that probes pass over other keys.
 struct PoorHash {
   std::size_t operator()(std::uint64_t key) const { return static_cast<std::size_t>(key % 7); }
 };

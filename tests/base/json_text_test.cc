@@ -10,7 +10,7 @@ namespace {
 
 TEST(JsonTextTest, ALineHasBlanksBehindCommasAndColons) {
   Json value;
-  value["z"] = 1;  // keys stay in the order in which they are set
+  value["z"] = 1;  // keys stay in the order of insertion
   value["a"] = {1, 2.5, true, nullptr, "x\"y"};
   value["empty"] = Json::object();
   value["list"] = Json::array();
@@ -33,7 +33,7 @@ TEST(JsonTextTest, ADocumentHasAKeyALine) {
             " \"none\": []}\n");
 }
 
-// Names in messages may hold any bytes; documents are UTF-8 whatever they are.
+// Names in messages may contain any bytes; documents are UTF-8 in any case.
 TEST(JsonTextTest, BytesThatAreNotTextAreReplaced) {
   EXPECT_EQ(json_line("a\xff"
                       "b"),
@@ -44,7 +44,7 @@ TEST(JsonTextTest, BytesThatAreNotTextAreReplaced) {
   EXPECT_EQ(json_line(value), "{\"\xc3\xa9\": \"\xc3\xa9\"}");
 }
 
-// A list written row by row is the list written at once.
+// A list written row by row equals the list written at once.
 TEST(JsonTextTest, ADocumentIsMadeMemberByMember) {
   const Json rows = {{{"id", 0}}, {{"id", 1}}};
   JsonDocument document;
@@ -61,7 +61,7 @@ TEST(JsonTextTest, ADocumentIsMadeMemberByMember) {
   EXPECT_EQ(std::move(document).finish(), json_document(whole));
 }
 
-// Rows made on several threads stand in their order, with those added one by one.
+// Rows made on several threads appear in order, together with those added one by one.
 TEST(JsonTextTest, RowsAreMadeSideBySide) {
   for (const std::size_t count : {0, 1, 127, 128, 129, 8192, 20'000}) {
     SCOPED_TRACE(count);
@@ -76,7 +76,7 @@ TEST(JsonTextTest, RowsAreMadeSideBySide) {
   }
 }
 
-// Every scalar is written as the library writes it.
+// Every scalar is printed as the library prints it.
 TEST(JsonTextTest, ScalarsAreTheLibrarys) {
   for (const char* text :
        {"0", "-1", "18446744073709551615", "-9223372036854775808", "0.1", "1e300", "-0.0", "1.0", "true", "null",
@@ -87,7 +87,7 @@ TEST(JsonTextTest, ScalarsAreTheLibrarys) {
   EXPECT_EQ(json_line(std::numeric_limits<double>::infinity()), "null");
 }
 
-// What is written is read back, by the library's own reader.
+// The output is read back by the library's own reader.
 TEST(JsonTextTest, IsReadBack) {
   const Json value =
       Json::parse(R"({"a": [[], [1, [2]], {"b": {"c": [{"d": "e"}]}}], "f": -1e-7, "g": 12345678901234})");

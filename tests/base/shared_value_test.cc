@@ -32,7 +32,7 @@ TEST(SharedValueTest, CopiesAreOneObjectUntilOneIsChanged) {
   EXPECT_EQ(second->items, (std::vector<int>{1, 2, 3}));
   EXPECT_FALSE(first == second);
   const Part* const own = &*second;
-  second.edit().name = "b";  // nobody else has it
+  second.edit().name = "b";  // there is no other owner
   EXPECT_EQ(&*second, own);
 }
 

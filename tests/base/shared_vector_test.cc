@@ -25,7 +25,7 @@ TEST(SharedVectorTest, CopiesShareUntilOneIsChanged) {
   EXPECT_EQ(original[0], std::vector<int>{1});
 }
 
-// What was given out for changing stays a part of its own vector, whatever is copied from it and assigned to it later.
+// A reference handed out for editing stays part of its own vector, whatever is copied from it and assigned to it later.
 TEST(SharedVectorTest, ReferencesForChangingStayWithTheirVector) {
   Items changed = {{1}, {2}};
   std::vector<int>& first = changed[0];
@@ -51,7 +51,7 @@ TEST(SharedVectorTest, EmptyOnesAreEqualAndTakeNothing) {
   EXPECT_EQ(sizeof(none), sizeof(void*));
 }
 
-// Random copies, assignments and changes of five vectors, against std::vector.
+// Random copies, assignments and changes of five vectors, compared with std::vector.
 TEST(SharedVectorTest, DoesWhatVectorsDo) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);

@@ -13,7 +13,7 @@ namespace {
 
 using ItemId = Index<struct ItemTag>;
 
-/// What a ShortVector does is what std::vector does.
+/// A ShortVector behaves as std::vector does.
 template <class Change>
 void expect_as_vector(std::size_t size, const Change& change) {
   ShortVector<int> mine;
@@ -59,7 +59,7 @@ TEST(ShortVectorTest, CopiesAreTheirOwnAndWhatIsMovedIsEmpty) {
     const ShortVector<ItemId> expected = list;
     ShortVector<ItemId> moved = std::move(list);
     EXPECT_EQ(moved, expected);
-    EXPECT_TRUE(list.empty());  // NOLINT: what is moved is empty
+    EXPECT_TRUE(list.empty());  // NOLINT: a moved-from list is empty
     list = {ItemId(3)};
     moved = std::move(list);
     EXPECT_EQ(moved, std::vector<ItemId>{ItemId(3)});

@@ -57,7 +57,7 @@ TEST(SideBySideTest, WhatIsBegunBesideEndsWithItsResultOrItsException) {
   EXPECT_THROW(thrown.get(), std::runtime_error);
 }
 
-// A thread's stack is some megabytes of addresses, which a limit on them refuses.
+// A thread's stack takes some megabytes of address space, which the limit denies.
 TEST(SideBySideTest, WithoutAnyThreadItIsDoneAllTheSame) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer needs addresses of its own";

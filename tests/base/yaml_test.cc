@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// The tree on one line: scalars as they are, quoted ones in "", [..], {key: value}, null, and - for nothing.
+/// The tree on one line: plain scalars unchanged, quoted ones in "", [..], {key: value}, null, and - for nothing.
 std::string outline(const YamlNode& node) {
   std::string text;
   switch (node.kind) {
@@ -101,7 +101,7 @@ TEST(YamlTest, DepthIsLimited) {
   EXPECT_NE(faults_of(std::string(100000, '{')), "");
 }
 
-// A mistaken path shall not fill the memory.
+// A wrong path must not fill the memory.
 TEST(YamlTest, FilesAreReadUpToALimit) {
   const std::string path = testing::TempDir() + "long_file.yaml";
   write_file(path, std::string((std::size_t{3} << 20) + 1, ' '));

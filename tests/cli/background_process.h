@@ -8,10 +8,10 @@
 
 namespace shardplan {
 
-/// A run of shardplan, or of a shell's command, that goes on beside the test and never outlives it.
+/// A run of shardplan, or of a shell command, that continues beside the test and never outlives it.
 class BackgroundProcess {
  public:
-  /// Arguments as a shell would split them; `variables` are set for it: "MS_ROLE=MS_WORKER MS_WORKER_NUM=2".
+  /// Arguments as a shell would split them, with environment variables: "MS_ROLE=MS_WORKER MS_WORKER_NUM=2".
   explicit BackgroundProcess(const std::string& arguments, const std::string& variables = "");
   ~BackgroundProcess();
   BackgroundProcess(const BackgroundProcess&) = delete;
@@ -19,11 +19,11 @@ class BackgroundProcess {
 
   pid_t id() const { return id_; }
   void send_signal(int signal) const;
-  /// What it has written to standard error so far.
+  /// Everything written to standard error so far.
   std::string err() const;
   /// Waits until that contains `text`; false if the process ends without it.
   bool waits_for(const std::string& text);
-  /// Waits for its end. One that takes longer than three minutes is killed: exit code 137.
+  /// Waits for its end. After three minutes it is killed: exit code 137.
   ProgramRun wait();
 
  private:

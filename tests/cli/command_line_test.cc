@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// A program of one command with an option of each kind.
+/// A program with one command that has an option of each kind.
 struct Values {
   std::string model;
   std::optional<int> level;
@@ -49,7 +49,7 @@ Values read(const std::vector<std::string>& arguments) {
   return values;
 }
 
-/// What is printed of a wrong command line, without the lines of usage below.
+/// The error printed for a wrong command line, without the usage lines below it.
 std::string faults_of(const std::vector<std::string>& arguments) {
   Values values;
   try {

@@ -21,7 +21,7 @@ TEST(CommandTableTest, OptionsKnowTheirKindAndTheirDefault) {
   EXPECT_EQ(named.default_text, "bounded");
   EXPECT_EQ(option("--share", "S", &share, "").default_text, "0.5");
   EXPECT_EQ(option("--count", "N", &count, "").default_text, "8");
-  EXPECT_EQ(option("--level", "L", &level, "").default_text, "");  // nothing is no default worth showing
+  EXPECT_EQ(option("--level", "L", &level, "").default_text, "");  // an empty default is not shown
   const Option switched = flag("--json", json, "as JSON");
   EXPECT_TRUE(switched.is_flag());
   EXPECT_EQ(switched.default_text, "");

@@ -1,7 +1,7 @@
-// Every command that the documents and the help pages show is run, so that none of them promises what no longer works.
-// In a document a command is a line of a block that begins with ./run, shardplan or a prompt before either, or a word in
-// backquotes of a table; "# exit code 4" behind it says how it ends. What stands in a block below a command with a prompt is all that it
-// prints. A block or table behind a comment
+// Runs every command that the documents and the help pages show, so that none of them promises what no longer works. In
+// a document a command is a line of a block that begins with ./run, shardplan or a prompt before either, or a word in
+// backquotes in a table; "# exit code 4" after it gives its exit code. The lines of a block below a command with a
+// prompt are its complete output. A block or table after a comment
 //
 //   <!-- not run by the tests: REASON -->
 //
@@ -30,7 +30,7 @@ struct ShownCommand {
   std::string output;  // empty: not shown
 };
 
-/// The arguments if the text is a call of the program; `./run test` and `./run bench` are calls of the build.
+/// The arguments if the text calls the program; `./run test` and `./run bench` call the build.
 std::optional<std::string> arguments_of(std::string text) {
   if (text.starts_with("$ ")) text.erase(0, 2);
   for (const std::string prefix : {"./run ", "shardplan "}) {
@@ -42,7 +42,7 @@ std::optional<std::string> arguments_of(std::string text) {
   return std::nullopt;
 }
 
-/// What stands in backquotes at the beginning of a table's row: "| `./run plan X` | ...".
+/// The text in backquotes at the beginning of a table row: "| `./run plan X` | ...".
 std::string first_cell(const std::string& line) {
   if (!line.starts_with("| `")) return "";
   return line.substr(3, line.find('`', 3) - 3);
@@ -84,7 +84,7 @@ std::vector<ShownCommand> commands_in(const std::string& text) {
   return commands;
 }
 
-/// What a document asks to be written: a fenced block behind a line that ends in "Write this to `NAME`:", by name.
+/// Files that a document asks to be written, by name: a fenced block after a line that ends in "Write this to `NAME`:".
 std::vector<std::pair<std::string, std::string>> files_in(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> files;
   const std::string ask = "Write this to `";
@@ -96,7 +96,7 @@ std::vector<std::pair<std::string, std::string>> files_in(const std::string& tex
   return files;
 }
 
-/// What configs/documents holds is there to be shown.
+/// The files in configs/documents are meant to be shown.
 TEST(DocumentsTest, ShowEveryConfigurationMadeForThem) {
   const std::string text = content_of("docs/mindspore.md");
   for (const auto& entry : std::filesystem::directory_iterator("configs/documents")) {

@@ -1,4 +1,4 @@
-// What `cmake --install` puts into a prefix works from any folder, without the sources.
+// What `cmake --install` installs works from any folder, without the sources.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -63,7 +63,7 @@ TEST(ProgramTest, ExitsAsDocumented) {
   }
 }
 
-/// What is given beside a plan.json takes effect, or is refused.
+/// Options given together with a plan.json take effect, or are rejected.
 TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
   const ProjectFolder folder;
   const ProgramRun written = run_program("plan configs/mlp.yaml --out out --seed 3", folder.path());
@@ -88,7 +88,7 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
             run_program("compare configs/mlp.yaml --seed 3", folder.path()).out);
 }
 
-/// A plan.json keeps where its ranks stand, and every rank's program may be written.
+/// A plan.json stores where its ranks are, and every rank's program can be written.
 TEST(ProgramTest, RankTablesAndRanks) {
   const ProjectFolder folder;
   const ProgramRun written = run_program(
@@ -132,7 +132,7 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Before there is a plan a limit ends the command in whatever phase it is; else it ends with the plan that there is.
+/// Before there is a plan, a limit ends the command in any phase; later it ends with the best plan so far.
 TEST(ProgramTest, TimeLimitsHoldWhileAModelIsReadAndItsProblemIsBuilt) {
   const ProjectFolder folder;
   const std::string command = deep_model(folder);
@@ -189,7 +189,7 @@ TEST(ProgramTest, PagesAreAsRecorded) {
   for (const PageCase& c : kPages) {
     ProgramRun run = run_program(c.arguments);
     EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments;
-    if (std::string(c.name) == "solve") run.err.clear();  // it contains times
+    if (std::string(c.name) == "solve") run.err.clear();  // the output contains times
     expect_golden(std::string("cli/") + c.name + ".txt", page_of(run));
   }
 }

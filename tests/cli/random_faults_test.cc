@@ -1,5 +1,5 @@
-// Checkpoints and rank tables that are damaged at random, as disks, hands and other jobs do: every command ends at once with
-// a clear error that names the file, or with the right result; nothing is left half written.
+// Checkpoints and rank tables with random damage, as by disks, people and other jobs: every command ends at once with a
+// clear error that names the file, or with the right result; nothing is left half written.
 //
 //   SHARDPLAN_TRIALS=200 SHARDPLAN_SEED=7 ./build/dev/tests/cli/cli_test --gtest_filter='RandomFaults*'
 
@@ -53,7 +53,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// What every command that meets a fault does.
+/// What every command does when it meets a fault.
 void expect_clear_end(const ProgramRun& run, const std::string& name) {
   EXPECT_TRUE(run.exit_code == 0 || run.exit_code == 3) << run.exit_code << "\n" << run.err;
   EXPECT_EQ(run.err.find("internal"), std::string::npos) << run.err;
@@ -121,7 +121,7 @@ class RandomFaultsTest : public testing::Test {
     return files;
   }
 
-  /// Damages one file so that `verify` must notice it; what was done.
+  /// Damages one file so that `verify` must notice it; returns what it did.
   static std::string damage(const std::string& checkpoint, Random& random) {
     const std::vector<fs::path> files = files_of(checkpoint);
     const fs::path& file = any_of(random, files);
@@ -135,7 +135,7 @@ class RandomFaultsTest : public testing::Test {
         return fmt::format("{} cut after {} of {} bytes", name, wrong.size(), bytes.size());
       case 1:
       case 2:
-      case 3: {  // but in the word that says that there is a hash
+      case 3: {  // except in the word that announces a hash
         const std::size_t word = bytes.find("fnv1a64");
         const std::size_t bit = random.below(bytes.size() - 7);
         const std::size_t place = bit < word ? bit : bit + 7;
@@ -159,7 +159,7 @@ class RandomFaultsTest : public testing::Test {
         return fmt::format("{} removed, or a folder", name);
       case 7:
         fs::remove(file);
-        mkfifo(file.c_str(), 0600);  // opening it would wait for ever
+        mkfifo(file.c_str(), 0600);  // opening it would wait forever
         return fmt::format("{} is a pipe", name);
       default:
         break;
@@ -191,13 +191,13 @@ TEST_F(RandomFaultsTest, DamagedCheckpointsAreNamed) {
                                 fmt::format("checkpoint transform damaged target {}", targets[which])};
     const ProgramRun used = run_program(uses[random.below(3)], folder_->path(), kLongest);
     expect_clear_end(used, "damaged");
-    if (used.exit_code == 0) {  // other files hold what the damaged one held
+    if (used.exit_code == 0) {  // other files contain what the damaged one contained
       const ProgramRun right = run_program("checkpoint verify target", folder_->path(), kLongest);
       EXPECT_EQ(right.exit_code, 0) << right.err;
     }
     EXPECT_EQ(fs::exists(at("target")), used.exit_code == 0);
     fs::remove_all(at("target"));
-    for (const auto& entry : fs::directory_iterator(folder_->path())) {  // files that were never finished
+    for (const auto& entry : fs::directory_iterator(folder_->path())) {  // unfinished files
       EXPECT_EQ(entry.path().filename().string().find("target"), std::string::npos) << entry.path();
     }
   }
@@ -205,7 +205,7 @@ TEST_F(RandomFaultsTest, DamagedCheckpointsAreNamed) {
 
 // ---- rank tables
 
-/// Damages the table so that it must be refused; what was done.
+/// Damages the table so that it must be rejected; returns what it did.
 std::string damage_table(std::string& table, Random& random) {
   const std::uint64_t rank = random.below(8);
   const std::string own = fmt::format("\"rank_id\": \"{}\"", rank);

@@ -6,18 +6,18 @@
 
 namespace shardplan {
 
-/// What a run of the program left.
+/// The results of a run of the program.
 struct ProgramRun {
   int exit_code = 0;
   std::string out;
   std::string err;
 };
 
-/// Runs the shardplan that was built with the tests, in `folder`, with arguments as a shell would split them.
-/// `interrupt_after`, if above 0, sends it SIGINT after that many seconds.
+/// Runs the shardplan that was built with the tests, in `folder`, with arguments as a shell would split them. If
+/// `interrupt_after` is above 0, sends SIGINT after that many seconds.
 ProgramRun run_program(const std::string& arguments, const std::string& folder = ".", int interrupt_after = 0);
 
-/// A temporary folder in which `configs` and `tests` lead to the project's.
+/// A temporary folder with links to the project's `configs` and `tests`.
 class ProjectFolder : public TemporaryFolder {
  public:
   ProjectFolder();

@@ -15,7 +15,8 @@
 namespace shardplan {
 namespace {
 
-/// What bash offers at the end of a line, in one line; `words` are the line's, quoted for a shell.
+/// The completions that bash offers at the end of a line, on one line; `words` are the line's words, quoted for a
+/// shell.
 std::string offered(const ProjectFolder& folder, const std::string& words) {
   write_file(folder.path() + "/shardplan.bash", completion_script(shardplan_program(), "bash"));
   write_file(folder.path() + "/ask.bash", fmt::format("source shardplan.bash\nCOMP_WORDS=({})\n"
@@ -43,7 +44,7 @@ TEST(ShellCompletionTest, BashOffersWhatMayStandThere) {
   EXPECT_EQ(offered(folder, "shardplan nonsense x"), "");
 }
 
-/// Scripts are parsed by their shells, the manual page by groff; the test prints which of these are missing.
+/// Scripts are parsed by their shells, the manual page by groff; the test prints which of these are not installed.
 TEST(ShellCompletionTest, ScriptsAndManualPageAreReadWithoutComplaint) {
   const Program program = shardplan_program();
   const ProjectFolder folder;

@@ -25,7 +25,7 @@ TEST(TensorArgumentsTest, MoreThanTheMeshHasAreRefused) {
   }
 }
 
-// Counting on from the largest number there is once overflowed.
+// Incrementing the largest number once overflowed.
 TEST(TensorArgumentsTest, TheLargestNumberIsOne) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(parse_ranges("--devices", "9223372036854775807", 4), (Integers{kLargest}));

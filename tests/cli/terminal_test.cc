@@ -16,7 +16,7 @@ TEST(TerminalTest, PagesGoToStandardOutputNoticesToStandardError) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), std::string("a page\nwith a zero \0 in it\n", 26));
 }
 
-// What is captured is no terminal: neither colours nor progress.
+// Captured output is not a terminal: no colours and no progress.
 TEST(TerminalTest, AFileGetsNeitherColoursNorProgress) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// Workers as real processes, which find each other through a scheduler at a port that the kernel chooses.
+// Workers as real processes, which find each other through a scheduler at a port chosen by the kernel.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ class RunningScheduler {
 
   int port() const { return port_; }
   BackgroundProcess& process() { return process_; }
-  /// What a worker of this job is called with.
+  /// The command line of a worker of this job.
   std::string job() const { return fmt::format(" --port {} --workers {} ", port_, workers_); }
   void wait_for_workers() {
     EXPECT_TRUE(process_.waits_for(fmt::format("{} of {} workers are here", workers_, workers_))) << process_.err();
@@ -56,7 +56,7 @@ class RunningScheduler {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// The numbers of a table's rows: step, one device, workers, difference.
+/// The numbers in a table's rows: step, one device, workers, difference.
 std::vector<std::vector<std::string>> rows_of(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(text);
@@ -71,7 +71,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& text) {
   return rows;
 }
 
-/// Runs a job of `model`; what worker 0 printed. All others print nothing.
+/// Runs a job of `model`; returns what worker 0 printed. All others print nothing.
 std::string output_of_job(const std::string& model, int workers, const std::string& options) {
   RunningScheduler scheduler(workers);
   std::vector<std::unique_ptr<BackgroundProcess>> processes;
@@ -102,7 +102,7 @@ TEST(WorkerTest, LenetTrainsAndInfersOverFiveProcessesAsOnOneDevice) {
   }
   EXPECT_NE(rows[0][1], rows[2][1]);
   EXPECT_NE(rows[3][1], rows[4][1]);
-  // The same numbers as the devices of one process have.
+  // The same numbers as with devices in one process.
   const ProgramRun together = run_program("simulate configs/lenet-place.yaml --steps 3 --full-size --dim B=4");
   const auto expected = rows_of(together.out);
   ASSERT_EQ(expected.size(), 3u);
@@ -188,13 +188,13 @@ TEST(WorkerTest, AMissingSchedulerIsNamed) {
   EXPECT_EQ(run.err, fmt::format("error: waited 0.5 seconds for the scheduler at 127.0.0.1:{} and 2 workers\n", port));
 }
 
-/// Whoever gets a signal in the middle of training, and how all end.
+/// Which process gets a signal in the middle of training, and how all of them end.
 struct SignalCase {
   std::string name;
   std::string whom;  // "scheduler", "worker"
   int signal = 0;
   int exit_code = 0;  // of the one that gets it
-  std::string why;    // the others say it
+  std::string why;    // printed by the others
 };
 
 class SignalTest : public testing::TestWithParam<SignalCase> {};
@@ -232,7 +232,7 @@ const SignalCase kSignals[] = {
 INSTANTIATE_TEST_SUITE_P(All, SignalTest, testing::ValuesIn(kSignals),
                          [](const auto& param) { return param.param.name; });
 
-/// Killed or stopped at any moment, before the workers have found each other too.
+/// Killed or stopped at any time, even before the workers have found each other.
 TEST(WorkerTest, AFaultAtAnyMomentEndsAllWithOneError) {
   const char* text = std::getenv("SHARDPLAN_TRIALS");
   const int trials = text == nullptr ? 3 : std::atoi(text);
@@ -264,7 +264,7 @@ TEST(WorkerTest, AFaultAtAnyMomentEndsAllWithOneError) {
   }
 }
 
-/// A scheduler that begins again at the port of one that was killed waits for workers of its own.
+/// A scheduler restarted at the port of one that was killed waits for its own workers.
 TEST(WorkerTest, ASchedulerThatBeginsAgainDoesNotTakeTheOldWorkers) {
   RunningScheduler scheduler(2, "--timeout 3");
   BackgroundProcess zero(kTwo + scheduler.job() + "--rank 0 --timeout 3" + kEndless);
@@ -288,7 +288,7 @@ TEST(WorkerTest, OtherProgramsRanksAndNumbersAreRefused) {
     RunningScheduler scheduler(workers);
     const std::string job = fmt::format("--port {} --workers 2 ", scheduler.port());
     BackgroundProcess a(kTwo + job + first);
-    // Only one worker is started beside a worker of a third job: a second one might take that worker's place by chance.
+    // Only one worker is started beside a worker of a third job: a second one might happen to take that worker's place.
     std::optional<BackgroundProcess> b;
     if (workers == 2) b.emplace(kTwo + job + second);
     const ProgramRun one = a.wait();
@@ -328,7 +328,7 @@ TEST(WorkerTest, APortInUseIsAnError) {
             fmt::format("error: cannot listen at 127.0.0.1:{}: Address already in use\n", scheduler.port()));
 }
 
-/// Sends bytes to a port of this machine until all are sent or the other side closes.
+/// Sends bytes to a port of this machine until all are sent or the other side closes the connection.
 void attack(int port, const std::string& bytes, int times) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -343,7 +343,7 @@ void attack(int port, const std::string& bytes, int times) {
   ::close(socket);
 }
 
-/// The most memory that a process has held so far, in megabytes.
+/// A process's peak memory so far, in megabytes.
 double peak_megabytes(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);) {

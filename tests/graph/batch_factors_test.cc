@@ -29,9 +29,9 @@ TEST(BatchFactorsTest, TheBatchIsFollowedThroughTheGraph) {
   const OperatorGraph graph = transposed_model("16");
   EXPECT_EQ(batch_factor(graph, "fc.matmul"), "m");
   EXPECT_EQ(batch_factor(graph, "turn"), "a");
-  // Behind the transposition it is no leading dimension any more.
+  // After the transposition it is no longer a leading dimension.
   EXPECT_EQ(batch_factor(graph, "loss"), "");
-  // A weight's gradient sums over it, and an update has none.
+  // A weight's gradient sums over it, and an update does not have it.
   EXPECT_EQ(batch_factor(graph, "grad.fc.matmul.MatMul"), "k");
   EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
 }

@@ -26,7 +26,7 @@ OperatorGraph trained(const std::string& training) {
   return differentiate(model.graph, *model.training);
 }
 
-/// "state of PARAMETER", "gradient of PARAMETER", "new value of TENSOR", by name; nothing for all other tensors.
+/// "state of PARAMETER", "gradient of PARAMETER", "new value of TENSOR", by name; empty for all other tensors.
 std::map<std::string, std::string> relations(const OperatorGraph& graph) {
   std::map<std::string, std::string> found;
   const auto name = [&](TensorId id) { return graph.tensor(id).name; };

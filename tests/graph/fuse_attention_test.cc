@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-// What is found and what it then is. That it trains as the written form does is executed in
+// What is recognised, and the resulting operator. That it trains as the written form does is tested by execution in
 // tests/simulator/fused_attention_test.cc.
 
 /// Attention of [B, heads, S, D] with these lines between the two products; the last of them is `probs`.
@@ -103,7 +103,7 @@ TEST(FuseAttentionTest, EinsumsAreProductsInAnyOrderOfDimensions) {
             "FlashAttention");  // in the layout BSND
   EXPECT_EQ(fused("q: [S, B, D, N], k: [B, N, T, D], v: [B, N, T, D]", "qbdh,bhkd->bhqk", "bhqk,bhkd->qhbd"),
             "Transpose1302 FlashAttention Transpose2103");
-  // Scores of keys by queries: what is called k asks, and q is looked up.
+  // Scores of keys by queries: the operand called k takes the role of the queries, and q that of the keys.
   EXPECT_EQ(fused("q: [B, S, N, D], k: [B, S, N, D], v: [B, S, N, D]", "bqhd,bkhd->bhkq", "bhqk,bkhd->bqhd"),
             "FlashAttention");
   // A sum over heads, a context by keys.

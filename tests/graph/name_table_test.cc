@@ -27,7 +27,7 @@ TEST(NameTableTest, RoomFromTheBeginningChangesNothing) {
   for (std::size_t i = 0; i < 3000; ++i) names.push_back(std::to_string(i % 2900));
   const auto name_at = [&](std::size_t i) -> std::string_view { return names[i]; };
   NameTable table;
-  table.reserve(100);  // fewer than come
+  table.reserve(100);  // fewer than follow
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(table.add(i, name_at), i < 2900);
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(table.find(names[i], name_at), i % 2900);
   EXPECT_EQ(table.find("2900", name_at), std::nullopt);

@@ -13,7 +13,7 @@ OperatorType type_called(const std::string& name) {
   return type;
 }
 
-/// An operation of `operands` equal operands and one result, made without the catalogue.
+/// An operation with `operands` equal operands and one result, made without the catalogue.
 Operation operation_of(const OperatorType& type, std::size_t operands) {
   Operation operation;
   operation.type = &type;

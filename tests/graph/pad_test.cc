@@ -9,12 +9,12 @@
 namespace shardplan {
 namespace {
 
-// Which masks are put in. That the numbers are then those of the model without padding is executed in
+// Which masks are inserted. That the numbers then equal those of the model without padding is tested by execution in
 // tests/simulator/padding_test.cc.
 
 struct MaskCase {
   const char* operators;
-  std::vector<std::string> masks;  // "operand: value" in front of which operand
+  std::vector<std::string> masks;  // "operand: value", before which operand
 };
 const MaskCase kMasks[] = {
     {"  y: {op: ReLU, in: x}\n", {}},
@@ -22,10 +22,10 @@ const MaskCase kMasks[] = {
     {"  y: {op: ReduceSum, in: x, axis: [1]}\n", {"x: 0"}},
     {"  y: {op: ReduceMax, in: x, axis: [1]}\n", {"x: -1e+30"}},
     {"  y: {op: Softmax, in: x}\n", {"x: -1e+30"}},
-    // of both operands the smaller one
+    // the smaller one of both operands
     {"  y: {op: MatMul, in: [x, w]}\n", {"w: 0"}},
     {"  y: {op: MatMul, in: [w, x], transpose_a: true, transpose_b: true}\n", {"w: 0"}},
-    // sums of what is 0 there already need none: behind a mask, behind what keeps 0
+    // sums of what is already 0 there need none: after a mask, after operators that keep 0
     {"  s: {op: Softmax, in: x}\n  y: {op: MatMul, in: [s, w]}\n", {"x: -1e+30"}},
     {"  p: {op: MatMul, in: [x, w]}\n  y: {op: MatMul, in: [x, w]}\n", {"w: 0"}},  // one mask for both
 };
@@ -53,7 +53,7 @@ TEST(PadTest, MasksWhatWouldBeSeen) {
                                         {{"A", 9}, {"C", 5}}, {{"C", 8}});
     const OperatorGraph graph = pad(pair.real, pair.padded);
     EXPECT_EQ(masks_of(graph), c.masks) << c.operators;
-    // The operators of the model are still there, under their names.
+    // The model's operators are still there, under their names.
     for (const GraphOperator& op : pair.real.operators()) EXPECT_TRUE(graph.find_operator(op.name)) << op.name;
     const GraphTensor& x = graph.tensor(*graph.find_tensor("x"));
     ASSERT_TRUE(x.padding);
@@ -69,7 +69,7 @@ TEST(PadTest, LeavesAGraphWithoutPaddingAsItIs) {
   EXPECT_FALSE(graph.tensor(*graph.find_tensor("x")).padding);
 }
 
-// A mean over 8 positions of which 5 exist: the sum is divided by 8, and what is too small is scaled by 8/5.
+// A mean over 8 positions, 5 of them real: the sum is divided by 8, and the result scaled by 8/5.
 TEST(PadTest, MeansDivideByTheCountOfTheModel) {
   const PaddedPair pair = padded_pair("inputs: {x: [A, C]}\noperators:\n  y: {op: ReduceMean, in: x, axis: [1]}\n",
                                       {{"A", 9}, {"C", 5}}, {{"C", 8}});
@@ -81,7 +81,7 @@ TEST(PadTest, MeansDivideByTheCountOfTheModel) {
   EXPECT_DOUBLE_EQ(graph.tensor(scaled.operands[1]).fill.value, 8.0 / 5);
 }
 
-// Numbers that the model computes of its sizes are those without padding.
+// Numbers that the model computes from its sizes are those without padding.
 TEST(PadTest, SizesInNumbersAreReal) {
   const PaddedPair pair = padded_pair(R"(
 inputs: {x: [A, C]}
@@ -107,7 +107,7 @@ operators:
     pad(pair.real, pair.padded);
     ADD_FAILURE() << "no error";
   } catch (const InputError& error) {
-    ASSERT_EQ(error.diagnostics().size(), 6u);  // of both operators, what each reads and its two results
+    ASSERT_EQ(error.diagnostics().size(), 6u);  // of both operators: its operand and its two results
     EXPECT_EQ(error.diagnostics()[0].message,
               "y (Sort) needs the whole of dimension 1 of x, 8 (5 + 3 padding); no mask makes that exact");
     EXPECT_EQ(error.diagnostics()[0].place.line, 7);

@@ -21,7 +21,8 @@ PaddedShape of(const OperatorGraph& graph, const PaddedPositions& positions, con
   return positions.tensors[*graph.find_tensor(tensor)];
 }
 
-// 3 of 4 heads of 8: [3:3, 32:24] in the weight that makes q, k and v as well, though no operator there knows of heads.
+// 3 of 4 heads of 8: also [3:3, 32:24] in the weight that produces q, k and v, although no operator there knows about
+// heads.
 TEST(PaddedPositionsTest, AreCarriedToWhereverADimensionIsRead) {
   const PaddedPair pair = padded_pair(kHeads, {{"B", 2}, {"H", 5}, {"heads", 3}, {"D", 8}}, {{"heads", 4}});
   const PaddedPositions found = find_padded_positions(pair.real, pair.padded);
@@ -45,7 +46,7 @@ TEST(PaddedPositionsTest, AreCarriedToWhereverADimensionIsRead) {
   }
 }
 
-// Depth instead of heads: padding stands behind every head, so that nothing joins.
+// Depth instead of heads: padding follows every head, so nothing can be joined.
 TEST(PaddedPositionsTest, MinorFactorsLeavePaddingBetweenPositions) {
   const PaddedPair pair = padded_pair(kHeads, {{"B", 2}, {"H", 5}, {"heads", 3}, {"D", 6}}, {{"D", 8}});
   const PaddedPositions found = find_padded_positions(pair.real, pair.padded);
@@ -73,7 +74,7 @@ std::string faults(const std::string& body, const std::map<std::string, std::int
 }
 
 TEST(PaddedPositionsTest, RefusesWhatTwoOperatorsNeedInTwoWays) {
-  // Columns of which 3 of 4 groups of 4 exist on one side, and 12 of 16 that are read as groups of 8 on the other.
+  // Columns, of which 3 of 4 groups of 4 are real on one side, and 12 of 16 that are read as groups of 8 on the other.
   EXPECT_EQ(faults(R"(
 inputs: {x: [A, G, 4]}
 operators:
@@ -93,7 +94,7 @@ operators:
 TEST(PaddedPositionsTest, ResultsTakeThePaddingOfTheirOperands) {
   const PaddedPair pair = padded_pair(kHeads, {{"B", 2}, {"H", 5}, {"heads", 3}, {"D", 8}}, {{"heads", 4}});
   const PaddedPositions positions = find_padded_positions(pair.real, pair.padded);
-  // Only inputs and parameters say what is padded; the rest follows.
+  // Only inputs and parameters declare padding; the rest follows.
   OperatorGraphBuilder builder(pair.padded);
   for (const TensorId id : pair.padded.tensors().ids()) {
     if (pair.padded.tensor(id).kind == TensorKind::kResult) continue;

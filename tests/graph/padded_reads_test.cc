@@ -13,7 +13,7 @@ namespace {
 
 using Dimensions = std::set<std::size_t>;
 
-/// One operator y that reads x [A, C], 3 and 5 padded to 4 and 8.
+/// One operator y that reads x [A, C], with sizes 3 and 5 padded to 4 and 8.
 struct ReadCase {
   const char* op;
   Dimensions combined;  // of x
@@ -97,10 +97,10 @@ TEST(PaddedReadsTest, CausalMasksHideThePadding) {
   };
   EXPECT_TRUE(is_hidden("causal", "S"));
   EXPECT_FALSE(is_hidden("0", "S"));       // every query sees every key
-  EXPECT_FALSE(is_hidden("causal", "Q"));  // queries are padded otherwise than keys
+  EXPECT_FALSE(is_hidden("causal", "Q"));  // queries are padded differently from keys
 }
 
-// What is taken to be 0 at 0 is, by the operator's own kernel.
+// What is assumed to be 0 at 0 is 0 in the operator's own kernel.
 TEST(PaddedReadsTest, OperatorsThatAreZeroAtZeroAre) {
   std::size_t zeros = 0, others = 0;
   for (const char* name : {"ReLU", "GeLU", "SiLU", "Tanh", "HardSwish", "Mish", "ELU", "LeakyReLU", "Abs", "Erf",

@@ -7,8 +7,8 @@
 namespace shardplan {
 namespace {
 
-/// By counting through all positions, major part first: whether each of a position's coordinates exists, and how many
-/// positions that exist stand before it.
+/// Computed by counting through all positions, major part first: whether each of a position's coordinates is real, and
+/// how many real positions come before it.
 std::vector<RealPosition> by_counting(const PaddedDimension& dimension) {
   std::vector<bool> exists = {true};
   for (const PaddedPart& part : dimension) {
@@ -74,7 +74,7 @@ TEST(PaddedShapeTest, PositionsExistWhereAllCoordinatesDo) {
     }
     EXPECT_EQ(real_size(dimension), count);
     EXPECT_EQ(real_size(few), count);
-    // As few parts as there can be: every one but the first has padding.
+    // As few parts as possible: every one except the first has padding.
     for (std::size_t i = 1; i < few.size(); ++i) EXPECT_LT(few[i].real, few[i].padded) << "seed " << kSeed;
   }
 }

@@ -23,14 +23,14 @@ std::vector<std::string> copies(const OperatorGraph& graph) {
 
 TEST(RecomputeTest, CopiesWhatBackwardNeedsBlockByBlockInTheOrderOfTheBackwardPass) {
   const OperatorGraph graph = graph_of(", recompute: [layers.*]");
-  std::vector<std::string> expected;  // the last linear map and the sum are not needed again
+  std::vector<std::string> expected;  // the last linear map and the sum are not recomputed
   for (const char* layer : {"2", "1", "0"}) {
     for (const char* name : {"norm.layer_norm", "up.matmul", "up.bias_add", "gelu", "drop"}) {
       expected.push_back(std::string("recompute.layers.") + layer + "." + name);
     }
   }
   EXPECT_EQ(copies(graph), expected);
-  // The block's input is what is kept: the copy reads it as it is, and the rest of the copies each other.
+  // The block's input is kept: one copy reads it directly, and the other copies read each other.
   const auto op = [&](const std::string& name) -> const GraphOperator& {
     return graph.operators()[*graph.find_operator(name)];
   };
@@ -62,11 +62,11 @@ TEST(RecomputeTest, BackwardReadsNothingFromInsideAMarkedBlock) {
 }
 
 TEST(RecomputeTest, WhatIsKeptAnywayIsNotMadeAgain) {
-  // The gradient of GeLU, outside of the block, keeps the one result of the linear map.
+  // The gradient of GeLU, outside the block, keeps the one result of the linear map.
   EXPECT_TRUE(copies(graph_of(", recompute: [layers.*.up]")).empty());
-  // Nothing in the backward pass reads what GeLU gives, since Dropout keeps its mask.
+  // Nothing in the backward pass reads the result of GeLU, since Dropout keeps its mask.
   EXPECT_TRUE(copies(graph_of(", recompute: [layers.*.gelu]")).empty());
-  // But its mask is made again.
+  // But its mask is recomputed.
   EXPECT_EQ(copies(graph_of(", recompute: [layers.1.drop]")), std::vector<std::string>{"recompute.layers.1.drop"});
   EXPECT_TRUE(copies(graph_of("")).empty());
 }

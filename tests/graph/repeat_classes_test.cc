@@ -16,7 +16,7 @@ namespace {
 
 OperatorGraph repeating_graph(const std::string& text) { return planned_graph(read_model_text(text, "m.yaml")); }
 
-/// The names of the operators of one class, of every class of several.
+/// The names of the operators of every class with several members.
 std::vector<std::vector<std::string>> shared_classes(const OperatorGraph& graph) {
   const RepeatClasses classes = repeat_classes(graph);
   std::map<RepeatClassId, std::vector<std::string>> members;
@@ -31,7 +31,7 @@ std::vector<std::vector<std::string>> shared_classes(const OperatorGraph& graph)
 }
 
 TEST(RepeatClassesTest, CopiesOfABlockAndWhatIsDerivedFromThemAreOneClass) {
-  // Names are not looked at, so that they can check the result.
+  // Classes do not depend on names, so names can check the result.
   for (const char* training :
        {"", ", mixed_precision: f16", ", clip_norm: 1", ", micro_batches: 2", ", recompute: [layers.*]"}) {
     SCOPED_TRACE(training);
@@ -39,14 +39,15 @@ TEST(RepeatClassesTest, CopiesOfABlockAndWhatIsDerivedFromThemAreOneClass) {
     const auto classes = shared_classes(graph);
     std::size_t members = 0;
     for (const std::vector<std::string>& names : classes) {
-      const bool is_numbered = names[0].starts_with("clip.SquareSum");  // by what they read alone
+      const bool is_numbered = names[0].starts_with("clip.SquareSum");  // distinguished by what they read alone
       for (const std::string& name : names) EXPECT_TRUE(is_numbered || folded_name(name) == folded_name(names[0]));
       EXPECT_LE(names.size(), 3u);
       members += names.size();
     }
     std::size_t in_layers = 0;
     for (const GraphOperator& op : graph.operators()) in_layers += op.name.find("layers.") != std::string::npos ? 1 : 0;
-    // The first layer's input needs no gradient: what makes it in the others, and stands beside it there, is not in all three.
+    // The first layer's input needs no gradient: the operators that compute it in the other layers, and what is next to
+    // them, do not occur in all three.
     EXPECT_GE(members, in_layers - 12) << fmt::format("{}", classes);
     EXPECT_LE(members, in_layers + 30);
     const auto has = [&](const std::vector<std::string>& names) {

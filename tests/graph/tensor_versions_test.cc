@@ -53,7 +53,7 @@ TEST(TensorVersionsTest, SeveralReadersAreDeliveredToAndOneReadsWhatIsThere) {
                                   "m.yaml")
                                   .graph;
   EXPECT_EQ(versions_of(graph, "x"), "stored [0, 0) to a\n");  // a holds it in its own layout while it runs
-  EXPECT_EQ(versions_of(graph, "w"), "stored [0, 4) to a\n");  // there all the time
+  EXPECT_EQ(versions_of(graph, "w"), "stored [0, 4) to a\n");  // always in memory
   EXPECT_EQ(versions_of(graph, "a"), "produced [0, 1)\nrequested [1, 2)\ndelivered [1, 2) to b, c\n");
   EXPECT_EQ(versions_of(graph, "b"), "produced [1, 2) to c\n");
   EXPECT_EQ(versions_of(graph, "c"), "produced [2, 3)\noutput [3, 4)\n");
@@ -77,11 +77,12 @@ TEST(TensorVersionsTest, WhatTheBackwardPassReadsIsKept) {
   EXPECT_EQ(versions_of(graph, "b"), "produced [1, 2) to loss\n");
   EXPECT_EQ(versions_of(graph, "w"), "stored [0, 10) to update.w.ApplyGradientDescent, a\n");
   EXPECT_EQ(versions_of(graph, "grad.a.MatMul"), "produced [7, 8) to update.w.ApplyGradientDescent\n");
-  // The new value is written in the place of the old one.
+  // The new value overwrites the old one.
   EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "produced [8, 8)\nupdated [9, 9)\n");
 }
 
-// What one reader's layout may be kept in is delivered to it; elsewhere it reads what is there.
+// A layout in which the tensor may be kept for one reader is delivered to that reader; elsewhere it reads what is
+// there.
 TEST(TensorVersionsTest, WhatAnActivationIsKeptAsIsTheUsers) {
   using Keeping = TensorVersion::Keeping;
   struct Case {
@@ -122,7 +123,7 @@ TEST(TensorVersionsTest, WhatAnActivationIsKeptAsIsTheUsers) {
   }
 }
 
-// Of those that want it kept as read the last; one that gathers it again is enough.
+// Of the readers that keep it as delivered, the last one counts; one that gathers it again is enough.
 TEST(TensorVersionsTest, OfSeveralReadersTheOneThatSaysSoDecides) {
   using Keeping = TensorVersion::Keeping;
   struct Case {

@@ -9,7 +9,7 @@ namespace {
 
 using HeldPositions = std::vector<std::int64_t>;
 
-/// By the definition of parts: a position's digit in each part lies in the piece that the device's axes count.
+/// By the definition of parts: a position's digit in each part is in the piece given by the device's axes.
 HeldPositions held_by_parts(const DimensionLayout& dimension, std::int64_t extent, const DeviceMesh& mesh,
                             std::int64_t point) {
   HeldPositions held;
@@ -27,7 +27,7 @@ HeldPositions held_by_parts(const DimensionLayout& dimension, std::int64_t exten
   return held;
 }
 
-/// By the definition of digits: those with an axis are the device's coordinate along it.
+/// By the definition of digits: those with an axis equal the device's coordinate along it.
 HeldPositions held_by_digits(const std::vector<IndexDigit>& digits, std::int64_t extent, const DeviceMesh& mesh,
                              std::int64_t point) {
   HeldPositions held;
@@ -107,7 +107,7 @@ TEST(IndexDigitsTest, JoinedDigitsMeanTheSameInTheFewestDigits) {
       ASSERT_EQ(held_by_digits(few, extent, mesh, point), held_by_digits(digits, extent, mesh, point))
           << "seed " << kSeed << ", case " << i;
     }
-    // The way back loses nothing.
+    // The inverse loses nothing.
     const DimensionLayout dimension = dimension_of_digits(few);
     EXPECT_EQ(index_digits(dimension, extent), few) << "seed " << kSeed << ", case " << i;
     if (dimension.parts.size() == 1) {

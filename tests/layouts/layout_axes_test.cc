@@ -20,7 +20,7 @@ TEST(LayoutAxesTest, AreThoseOfDimensionsThenThoseOfSums) {
   EXPECT_TRUE(axes_of(TensorLayout::replicated(2)).empty());
 }
 
-/// Devices hold the same elements if and only if they stand at the same place along the axes that cut.
+/// Devices hold the same elements if and only if they have the same coordinates along the axes that shard.
 TEST(LayoutAxesTest, WhatCutsDecidesWhatIsHeld) {
   constexpr std::uint64_t kSeed = 43;
   Random random(kSeed);

@@ -47,12 +47,12 @@ TEST(LayoutSpaceTest, OtherLayoutsAreNotInIt) {
   const LayoutSpace digits{{kWholeX, {1, 1, 4}}, {{0, 2, true}, {0, 4, false}}, {}};
   EXPECT_TRUE(is_in(digits, "[(2:{}, 4:{x}), {}]"));
   EXPECT_TRUE(is_in(digits, "[(2:{x}, 4:{y}), {}]"));
-  EXPECT_FALSE(is_in(digits, "[{y}, {}]"));  // lies across the digits' border
+  EXPECT_FALSE(is_in(digits, "[{y}, {}]"));  // crosses the digits' border
   EXPECT_FALSE(is_in(digits, "[{}, {x}]"));  // no slot in that dimension
   EXPECT_FALSE(is_in(digits, "[{}, {}] unreduced={x}"));
 }
 
-// All layouts of a tensor are as many placements, each read back as it was.
+// There are as many placements as layouts of a tensor, and each layout is read back unchanged.
 TEST(LayoutSpaceTest, PlacementsAreLayouts) {
   const Shape shape = {16, 24};
   const std::vector<AxisRef> pieces = {kWholeX, kMajorY, kMinorY};
@@ -70,7 +70,7 @@ TEST(LayoutSpaceTest, PlacementsAreLayouts) {
   EXPECT_GT(layouts.size(), 100u);
 }
 
-// With room everywhere and pieces of one size the estimate is the number of layouts.
+// If all pieces have one size and fit anywhere, the estimate is the number of layouts.
 TEST(LayoutSpaceTest, CountsItsPlacements) {
   const std::vector<AxisRef> pieces = {kWholeX, kMajorY, kMinorY};
   const auto count = [&](const Shape& shape, const std::vector<Reduction>& reductions) {
@@ -84,7 +84,7 @@ TEST(LayoutSpaceTest, CountsItsPlacements) {
   EXPECT_EQ(num_placements({pieces, {{0, 8, false}, {1, 8, false}}, {}}), count({8, 16}, {}));
   EXPECT_EQ(num_placements({pieces, {{0, 8, false}, {1, 8, false}}, {Reduction::kSum}}),
             count({8, 16}, {Reduction::kSum}));
-  // Two digits that have room for one piece each: none, one of three pieces in one of two, or an ordered pair.
+  // Two digits that each have room for one piece: none, one of three pieces in one of two digits, or an ordered pair.
   EXPECT_EQ(num_placements({pieces, {{0, 2, true}, {0, 2, true}}, {}}), 1 + 3 * 2 + 3 * 2);
   std::vector<Slot> many(40, {0, 2, true});
   EXPECT_EQ(num_placements({std::vector<AxisRef>(16, kWholeX), many, {}}), 1'000'000'000'000'000);

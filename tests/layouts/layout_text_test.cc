@@ -1,4 +1,4 @@
-// The text of layouts (layouts/layout_text.cc): Shardy's notation, read and written.
+// The text of layouts (layouts/layout_text.cc): Shardy's notation, parsed and printed.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ const DeviceMesh kTextMesh = DeviceMesh::parse("x=2,y=4");
 
 struct TextCase {
   const char* text;
-  const char* read;  // as it is written
+  const char* read;  // as printed
   const char* note = "";
 };
 const TextCase kTexts[] = {
@@ -71,14 +71,14 @@ TEST(LayoutTextTest, SaysWhereTheTextIsWrong) {
   }
 }
 
-// All layouts that can be made are read as they were written.
+// All layouts that can be made are parsed as they were printed.
 TEST(LayoutTextTest, TextsOfLayoutsAreReadBack) {
   const DeviceMesh mesh = DeviceMesh::parse("a=2,b=12,c=2");
   constexpr std::uint64_t kSeed = 21;
   Random random(kSeed);
   for (int i = 0; i < 500; ++i) {
     TensorLayout layout = random_layout(mesh, {24, 36}, random, true, true);
-    if (layout.partial.empty()) layout.reduction = Reduction::kSum;  // is not written
+    if (layout.partial.empty()) layout.reduction = Reduction::kSum;  // is not printed
     const std::string text = to_string(layout, mesh);
     ASSERT_EQ(parse_layout(text, mesh), layout) << text << ", seed " << kSeed;
   }

@@ -1,4 +1,4 @@
-// The times of whole lists at once, against those of the pairs one by one.
+// The times of whole lists at once, compared with those of single pairs.
 
 #include "layouts/redistribution/search/pairwise_times.h"
 
@@ -28,7 +28,7 @@ const ListsCase kLists[] = {
     {"pieces_unknown", "x=2,y=4", {24, 16}, {}, true},
 };
 
-// Lists with parts of dimensions, with pieces that the asker did not name, and partial over maxima.
+// Lists with parts of dimensions, with pieces that the caller did not name, and partial over maxima.
 TEST(TimesTest, AreThoseOfThePlans) {
   for (const ListsCase& c : kLists) {
     SCOPED_TRACE(c.name);
@@ -46,7 +46,7 @@ TEST(TimesTest, AreThoseOfThePlans) {
       if (i % 3 != 1) to.push_back(&layouts[i]);
     }
     for (const Bytes element_bytes : {4, 2}) {
-      // Few are found one by one, and are the same when all are found at once.
+      // A few are computed one by one, and are the same when all are computed at once.
       const std::vector<Picoseconds> first = asked_at_once.times({from.data(), 1}, to, c.shape, element_bytes);
       const std::vector<Picoseconds> times = asked_at_once.times(from, to, c.shape, element_bytes);
       ASSERT_EQ(times.size(), from.size() * to.size());

@@ -21,7 +21,7 @@ TEST(PartBordersTest, AreWherePartsEndInside) {
       {"[(2:{}, 2:{}, 6:{x})]", {4}},      // nothing ends between two parts that are not sharded
       {"[(4:{x}, 6:{y})]", {4}},           // x, 2, y: the part ends at 4
       {"[(2:{}, 4:{x}, 3:{y})]", {2, 8}},  // the 4 is x and 2 of its own
-      {"[(2:{x}, 12:{y})]", {}},           // x, y in a row
+      {"[(2:{x}, 12:{y})]", {}},           // x, y consecutively
   };
   for (const auto& c : cases) {
     const TensorLayout layout = canonical(parse_layout(c.layout, kBordersMesh), kBordersMesh, {24});
@@ -38,7 +38,8 @@ TEST(PartBordersTest, JoinWhereEachDividesTheNext) {
   EXPECT_EQ(joined_borders({{}, {2}}, {{}, {3}}), std::nullopt);
 }
 
-// A layout that places whole axes is in the space of its own borders, and of those of any other that they join with.
+// A layout that places whole axes is in the space of its own borders, and in those of any other borders joined with
+// them.
 TEST(PartBordersTest, SpacesHoldTheLayoutsWithTheirBorders) {
   const Shape shape = {24, 36};
   constexpr std::uint64_t kSeed = 5;
@@ -67,7 +68,7 @@ TEST(PartBordersTest, SpacesHoldTheLayoutsWithTheirBorders) {
       continue;
     }
     ++joins;
-    // A piece that lies across a border of the other end has no place between the borders.
+    // A piece that crosses a border of the other end has no place between the borders.
     const auto crosses = [&](const TensorLayout& layout) {
       return !space_of_pieces(whole_axes(kBordersMesh), *both, shape, kBordersMesh.num_devices()).encode(layout, shape);
     };
@@ -80,7 +81,7 @@ TEST(PartBordersTest, SpacesHoldTheLayoutsWithTheirBorders) {
   EXPECT_GT(differ, 2u);
 }
 
-// 6 as 2 x 3 and as 3 x 2: the borders do not join, the rows are in one space.
+// 6 as 2 x 3 and as 3 x 2: the borders cannot be joined, the rows are in one space.
 TEST(PartBordersTest, RowsHoldWhatHasNoCommonRefinement) {
   const Shape shape = {6};
   const TensorLayout x_first = parse_layout("[{x, y}]", kBordersMesh);
@@ -95,7 +96,7 @@ TEST(PartBordersTest, RowsHoldWhatHasNoCommonRefinement) {
     EXPECT_EQ(rows.decode(*placement, shape), layout);
   }
   EXPECT_EQ(space_of_rows(parts, {5}, kBordersMesh.num_devices()).slots,
-            std::vector<Slot>{});  // no device could cut it
+            std::vector<Slot>{});  // no device could shard it
 }
 
 }  // namespace

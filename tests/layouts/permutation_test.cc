@@ -27,7 +27,7 @@ struct PermuteCase {
 /// On x=2, y=2 the points are 00, 01, 10, 11.
 const PermuteCase kPermutes[] = {
     {"[{x, y}]", "[{y, x}]", {0, 2, 1, 3}},
-    {"[{x}]", "[{y}]", {0, 2, 1, 3}},  // 0 and 3 hold theirs already
+    {"[{x}]", "[{y}]", {0, 2, 1, 3}},  // 0 and 3 already hold theirs
     {"[{x, y}]", "[{x, y}]", {0, 1, 2, 3}},
 };
 
@@ -39,8 +39,8 @@ TEST(PermutationTest, MovesWhatHasToMove) {
   }
 }
 
-/// Each point receives the shard that it is to hold, from one point of its group which sends to no other; a point that
-/// holds it already keeps it.
+/// Each point receives its shard from one point of its group, which sends to no other; a point that already holds it
+/// keeps it.
 TEST(PermutationTest, EveryPointReceivesItsShardFromOneThatSendsToNoOther) {
   Random random(3);
   const DeviceMesh mesh = DeviceMesh::parse("x=2, y=4, z=3");
@@ -48,7 +48,7 @@ TEST(PermutationTest, EveryPointReceivesItsShardFromOneThatSendsToNoOther) {
   int moved = 0;
   for (int i = 0; i < 300; ++i) {
     const TensorLayout before = random_layout(mesh, shape, random, false, false);
-    // The same cuts by other axes of the same sizes, as a permutation of the mesh would have them.
+    // The same pieces by other axes of equal size, as after a permutation of the mesh.
     TensorLayout after = before;
     for (DimensionLayout& dimension : after.dimensions) {
       std::vector<AxisRef>& axes = dimension.parts[0].axes;

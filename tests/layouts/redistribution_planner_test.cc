@@ -36,7 +36,7 @@ TEST(RedistributionPlannerTest, TheExampleOfTheManual) {
   EXPECT_EQ(plan.peak, 128);
 }
 
-/// Table 1.F with AllToAll, and what a single collective must do.
+/// Table 1.F with AllToAll, and the requirements on a single collective.
 struct StepsCase {
   const char* name;
   const char* mesh;
@@ -80,8 +80,8 @@ TEST(RedistributionPlannerTest, TakesTheStepsThatAreEnough) {
   }
 }
 
-// A permute takes one hop, an exchange among three takes two: permutes round an exchange of two beat one permute and an
-// exchange of three.
+// A permute takes one hop, an exchange among three takes two: permutes around an exchange of two beat one permute and
+// an exchange of three.
 TEST(RedistributionPlannerTest, TwoPermutesCanBeatOne) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=3,z=2");
   const auto costs = std::make_shared<TestCosts>(1000, std::vector<TestCosts::Axis>(3, {50, 1}));
@@ -118,7 +118,7 @@ TEST(RedistributionPlannerTest, AnswersDoNotDependOnWhatWasAskedBefore) {
   }
 }
 
-// Tensors with many factors on meshes with many axes: more digits and states than any graph may have.
+// Tensors with many factors on meshes with many axes: more digits and states than a graph may have.
 TEST(RedistributionPlannerTest, LargePairsEndWhereTheyShouldAndKeepTheBound) {
   struct Case {
     const char* mesh;
@@ -152,8 +152,8 @@ TEST(RedistributionPlannerTest, LargePairsEndWhereTheyShouldAndKeepTheBound) {
   }
 }
 
-/// Ends without a common refinement: a way within the bound needs other axes or dimensions to park in. Where the whole
-/// tensor is taken up, none is found, and the plan says so.
+/// Ends without a common refinement: a path within the bound must park pieces in other axes or dimensions. If the whole
+/// tensor is occupied there is none, and the plan says so.
 struct UnrefinedCase {
   const char* mesh;
   Shape shape;

@@ -28,7 +28,7 @@ TEST(RefinedAxesTest, CutsWhereLayoutsCut) {
   EXPECT_EQ(RefinedAxes(mesh, {}).find({1, 1, 2}), std::nullopt) << "nobody asked for that cut";
 }
 
-/// Six positions cut as 2 x 3 are not those cut as 3 x 2: the later cut is left out.
+/// Six positions as 2 x 3 differ from 3 x 2: the later one is left out.
 TEST(RefinedAxesTest, LeavesOutCutsThatDoNotNest) {
   const DeviceMesh mesh = DeviceMesh::parse("x=6");
   const RefinedAxes refined(mesh, {{0, 1, 2}, {0, 1, 3}});
@@ -36,7 +36,7 @@ TEST(RefinedAxesTest, LeavesOutCutsThatDoNotNest) {
   EXPECT_EQ(refined.find({0, 1, 3}), std::nullopt);
 }
 
-/// Every device has the same coordinates along a layout's axes and along the whole axes that stand for them.
+/// Every device has the same coordinates along a layout's axes and along the whole axes that represent them.
 TEST(RefinedAxesTest, PlacesDevicesAsTheSubAxesDo) {
   Random random(7);
   const DeviceMesh mesh = DeviceMesh::parse("x=8, y=12");

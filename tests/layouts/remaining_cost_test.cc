@@ -14,7 +14,7 @@ struct RemainingCase {
   Shape shape;
   const char* from;
   const char* to;
-  bool leads;  // false: both ends are cut by the same pieces, whose exchanges are free in the bound
+  bool leads;  // false: both ends are sharded by the same pieces, whose exchanges are free in the bound
 };
 const RemainingCase kRemaining[] = {
     {"x=2,y=4", {8, 24}, "[{x}, {y}]", "[{y}, {x}]", false},
@@ -23,8 +23,8 @@ const RemainingCase kRemaining[] = {
     {"x=2,y=3", {6, 6}, "[{x, y}, {}]", "[{y, x}, {}]", false},  // two spaces: 2 x 3 and 3 x 2
 };
 
-// Never more than the least cost by Bellman and Ford's algorithm over all states, zero at the target, and no step takes
-// more off it than it costs: what A* requires to find the same path as without.
+// Never more than the least cost by Bellman and Ford's algorithm over all states, zero at the target, and no step
+// reduces it by more than it costs: the requirements of A* for finding the same path as without it.
 TEST(RemainingCostTest, IsAConsistentLowerBound) {
   for (const CostCase& cost : cost_cases()) {
     for (const RemainingCase& c : kRemaining) {

@@ -47,7 +47,7 @@ TEST(ReshapeTest, CuttingTheSequenceIsAPartOfTheFlatDimension) {
   EXPECT_EQ(reshaped(parse_layout("[{x}]", four), {12}, {3, 4}), std::nullopt);
 }
 
-/// The flat positions of what a device holds, in its own order.
+/// The flat positions of what a device holds, in the device's order.
 std::vector<std::int64_t> flat_positions(const TensorLayout& layout, const DeviceMesh& mesh, const Shape& shape,
                                          std::int64_t point) {
   std::vector<std::int64_t> positions = {0};

@@ -28,7 +28,7 @@ TEST(ShapeLayoutsTest, LayoutsThatPlaceAlikeAreOne) {
   EXPECT_NE(layouts[rows].borders, layouts[parts].borders);
 }
 
-// Against comparing canonical forms and asking each graph.
+// Compared with canonical forms and queries to each graph.
 TEST(ShapeLayoutsTest, RemembersFormsBordersAndStates) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   const Shape shape = {24, 16};

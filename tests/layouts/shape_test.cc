@@ -8,7 +8,7 @@ namespace {
 struct ShapeCase {
   Shape shape;
   std::int64_t elements;
-  Bytes bytes;  // at 2 bytes an element
+  Bytes bytes;  // at 2 bytes per element
   const char* text;
 };
 const ShapeCase kShapes[] = {

@@ -36,8 +36,8 @@ Lists lists_of(const TensorLayout& layout, const std::vector<AxisRef>& pieces) {
   return lists;
 }
 
-/// Shardy's order on meshes of twos: slice what is missing, permute so that each dimension begins as it ends, exchange
-/// what is in the wrong dimension, gather the rest. Collectives that differ only in their axes are one.
+/// Shardy's order on meshes of twos: slice what is missing, permute so that each dimension begins as it should end,
+/// exchange what is in the wrong dimension, gather the rest. Collectives that differ only in their axes are merged.
 ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& costs, Bytes tensor_bytes,
                      const std::vector<AxisRef>& pieces) {
   std::vector<std::vector<AxisRef>> now = from.dimensions;
@@ -68,7 +68,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
       used.insert(piece);
     }
   }
-  // What the permute must reach: heads as they end, then what is to be gathered, then what is to be exchanged.
+  // The target of the permute: heads as in the end, then what is to be gathered, then what is to be exchanged.
   std::vector<std::vector<AxisRef>> wanted(now.size());
   std::vector<std::pair<std::size_t, AxisRef>> missing;  // by dimension, in order
   std::set<AxisRef> final_pieces;
@@ -89,7 +89,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
   std::size_t surplus = 0;
   for (std::size_t d = 0; d < now.size(); ++d) surplus += now[d].size() - wanted[d].size();
   for (const AxisRef& piece : pieces) {
-    // A piece that the target wants, but which a slice has replaced by another, waits unused; then others are gathered.
+    // A piece that the target needs, but that a slice has replaced by another, waits unused; then others are gathered.
     if (rest.size() + missing.size() >= surplus) break;
     if (!final_pieces.contains(piece) && std::find(rest.begin(), rest.end(), piece) == rest.end())
       rest.push_back(piece);
@@ -132,7 +132,7 @@ ShardyOrder order_of(const Lists& from, const Lists& to, const CollectiveCosts& 
     order.time += cost(CollectiveKind::kCollectivePermute, moved, tensor_bytes / shards() * num_pieces(moved));
     now = wanted;
   }
-  // Runs that leave one dimension for another are one all_to_all if they are appended in their order.
+  // Runs that move from one dimension to another are one all_to_all if they are appended in order.
   for (std::size_t d = 0; d < now.size(); ++d) {
     while (!moves[d].empty()) {
       const std::size_t target = moves[d].back().first;

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// As the planner searches a pair: the spaces of both ends, and where they have none in common, whole dimensions as well.
+/// As the planner searches a pair: the spaces of both ends, and if they have none in common, whole dimensions too.
 RedistributionGraph graph_of(const TensorLayout& from, const TensorLayout& to, const DeviceMesh& mesh,
                              const Shape& shape, Refinement refinement) {
   std::vector<LayoutSpace> spaces = common_spaces(from, to, mesh, shape, refinement);
@@ -20,7 +20,7 @@ RedistributionGraph graph_of(const TensorLayout& from, const TensorLayout& to, c
   return RedistributionGraph(std::move(spaces), shape);
 }
 
-/// Looks at every state; nothing if there are too many.
+/// Visits every state; nothing if there are too many.
 std::optional<bool> has_path(RedistributionGraph& graph, std::uint32_t source, std::uint32_t target,
                              std::int64_t least_shards) {
   constexpr std::size_t kMostStates = 20'000;
@@ -69,7 +69,7 @@ TEST(StuckPieceTest, SeesThatAnAxisCannotPassRowsThatNothingShards) {
   }
 }
 
-// Whatever it says of random pairs, a search of all states finds no path.
+// If it calls a random pair stuck, a search of all states finds no path.
 TEST(StuckPieceTest, IsRightWhereverItSaysSo) {
   struct Case {
     const char* mesh;

@@ -106,7 +106,7 @@ TEST(TensorLayoutTest, HasOneCanonicalForm) {
   }
 }
 
-// Two texts are equal exactly if they put the same elements on the same devices: the oracle compares what each device
+// Two texts are equal exactly if they put the same elements on the same devices; the oracle compares what each device
 // holds.
 TEST(TensorLayoutTest, EqualFormsPlaceAlikeAndOthersDoNot) {
   const DeviceMesh mesh = DeviceMesh::parse("a=2,b=6,c=2");

@@ -11,8 +11,8 @@
 
 namespace shardplan {
 
-/// Made-up costs that a reader can recompute. A group along axes of p devices and n bytes pays `launch` once,
-/// `latency` for each of p - 1 hops (a permute: one hop) and for what the busiest device sends `per_byte`, that of the
+/// Made-up costs that a reader can recompute. A group along axes with p devices and n bytes pays `launch` once,
+/// `latency` for each of p - 1 hops (a permute: one hop), and `per_byte` for what the busiest device sends, that of the
 /// slowest axis in use.
 class TestCosts : public CollectiveCosts {
  public:
@@ -52,7 +52,7 @@ class TestCosts : public CollectiveCosts {
   std::vector<Axis> axes_;
 };
 
-/// Equal links: the bytes sent, 100 for a launch and 10 for each hop.
+/// Equal links: 1 per byte sent, 100 per launch and 10 per hop.
 inline std::shared_ptr<const CollectiveCosts> even_costs(std::size_t num_axes) {
   return std::make_shared<TestCosts>(100, std::vector<TestCosts::Axis>(num_axes, {10, 1}));
 }
@@ -74,7 +74,7 @@ inline std::vector<CostCase> cost_cases() {
   };
 }
 
-/// Whether all pairs are to be tried.
+/// Whether to try all pairs.
 inline bool is_exhaustive() { return std::getenv("SHARDPLAN_EXHAUSTIVE") != nullptr; }
 
 }  // namespace shardplan

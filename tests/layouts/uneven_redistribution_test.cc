@@ -19,7 +19,7 @@ struct PlanCase {
   const char* from;
   const char* to;
   const char* steps;
-  Picoseconds time;  // launch 100, 10 a hop, 1 a byte; elements of 4 bytes
+  Picoseconds time;  // launch 100, 10 per hop, 1 per byte; elements of 4 bytes
   Bytes peak;
 };
 const PlanCase kPlans[] = {
@@ -28,9 +28,9 @@ const PlanCase kPlans[] = {
     {"x=4", {10}, "[{}] unreduced={x}", "[{x}]", "reduce_scatter {x}", 100 + 30 + 36, 4 * (10 + 12)},
     {"x=4", {10}, "[{}] unreduced={x}", "[{}]", "all_reduce {x}", 100 + 60 + 60, 4 * (10 + 10)},
     {"x=4", {10}, "[{}]", "[{x}]", "slice {x}", 0, 4 * (10 + 3)},
-    // 10 in 2 is 5 5, in 4 it is 3 3 3 1: what a half holds is no row of quarters, so all is gathered, then sliced
+    // 10 in 2 is 5 5, in 4 it is 3 3 3 1: a half does not consist of quarters, so all is gathered, then sliced
     {"x=2,y=2", {10}, "[{x, y}]", "[{x}]", "all_gather {x, y}; slice {x}", 100 + 30 + 36, 4 * (3 + 12)},
-    // 15 in 4 is 4 4 4 3, in 2 it is 8 7: halves are rows of quarters
+    // 15 in 4 is 4 4 4 3, in 2 it is 8 7: halves consist of quarters
     {"x=2,y=2", {15}, "[{x, y}]", "[{x}]", "all_gather {y}", 100 + 10 + 16, 4 * (4 + 8)},
 };
 
@@ -49,8 +49,8 @@ TEST(UnevenRedistributionTest, TakesTheStepsOfTheTable) {
   }
 }
 
-// Where the mesh divides the tensor, the planner of even layouts, which shares no search with it, finds no dearer way than
-// this one, and the same time where both look among the same layouts.
+// Where the mesh divides the tensor, the planner of even layouts, which shares no search with this one, finds no more
+// expensive path, and the same time if both search the same layouts.
 TEST(UnevenRedistributionTest, AgreesWithThePlannerOfEvenLayouts) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   const Shape shape = {16, 24};
@@ -69,7 +69,7 @@ TEST(UnevenRedistributionTest, AgreesWithThePlannerOfEvenLayouts) {
   }
 }
 
-// Steps follow each other from one end to the other, each with what groups hold, and add up to the whole.
+// Steps lead from one end to the other, each is possible with what the groups hold, and they add up to the whole.
 TEST(UnevenRedistributionTest, StepsLeadFromOneEndToTheOther) {
   const DeviceMesh mesh = DeviceMesh::parse("x=2,y=4");
   const Shape shape = {10, 7};

@@ -15,8 +15,8 @@ struct StatesCase {
   const char* mesh;
   Shape shape;
   std::vector<AxisRef> pieces;
-  const char* from;   // from where states are reached
-  std::size_t kinds;  // of the seven, how many there are between them
+  const char* from;   // the layout from which states are reached
+  std::size_t kinds;  // how many of the seven kinds of steps there are between them
 };
 const StatesCase kStates[] = {
     {"x=4", {10}, {{0, 1, 4}}, "[{x}]", 5},
@@ -25,8 +25,8 @@ const StatesCase kStates[] = {
     {"x=2,y=3", {11, 6}, {{0, 1, 2}, {1, 1, 3}}, "[{x}, {y}]", 7},
 };
 
-// Every step between states is one that a group can do with what its members hold, a state's buffer has the elements of
-// the device that holds most, and layouts are read back as they were.
+// Every step between states is possible for a group with what its members hold, a state's buffer has as many elements
+// as the fullest device, and layouts are read back unchanged.
 TEST(UnevenStatesTest, StepsMoveOnlyWhatGroupsHold) {
   for (const StatesCase& c : kStates) {
     const DeviceMesh mesh = DeviceMesh::parse(c.mesh);
@@ -79,11 +79,11 @@ TEST(UnevenStatesTest, BuffersOfStepsHavePadding) {
     EXPECT_TRUE(found) << from << " -> " << to;
     return found ? found->sent : -1;
   };
-  // Rows of 3, 3, 3 and 1, of 6 elements of 4 bytes: three other buffers of 3 x 6 come in.
+  // Rows of 3, 3, 3 and 1, of 6 elements of 4 bytes: a device receives three other buffers of 3 x 6.
   EXPECT_EQ(cost("[{x}, {}]", "[{}, {}]", CollectiveKind::kAllGather), 3 * 3 * 6 * 4);
   EXPECT_EQ(cost("[{}, {}] unreduced={x}", "[{x}, {}]", CollectiveKind::kReduceScatter), 3 * 3 * 6 * 4);
   EXPECT_EQ(cost("[{x}, {}]", "[{x}, {y}]", CollectiveKind::kSlice), 0);
-  // Columns of 3 in two halves, of 5 rows to 3: half of 5 x 6 leaves each device.
+  // Columns of 3 in two halves, of 5 rows to 3: each device sends half of 5 x 6.
   EXPECT_EQ(cost("[{y}, {}]", "[{}, {y}]", CollectiveKind::kAllToAll), 5 * 3 * 4);
 }
 

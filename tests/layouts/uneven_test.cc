@@ -54,7 +54,7 @@ TEST(UnevenTest, PiecesAreIntervalsAndBuffersHoldTheLargest) {
   EXPECT_EQ(local_shape(layout, shape), (Shape{2, 3}));
   EXPECT_EQ(canonical(layout, mesh, shape), layout);
   using Positions = std::vector<std::int64_t>;
-  const Positions expected[] = {{0, 1}, {4, 5}, {2, 3}, {6}};  // by rank: y is the major
+  const Positions expected[] = {{0, 1}, {4, 5}, {2, 3}, {6}};  // by rank: y is major
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(held_indices(layout, mesh, shape, rank)[0], expected[rank]) << rank;
   }

@@ -16,7 +16,7 @@ struct UnevenTimesCase {
 };
 const UnevenTimesCase kUnevenTimes[] = {{"x=2,y=4", {10, 7}}, {"x=3,y=2", {11, 9}}, {"x=2,y=2,z=2", {15, 13}}};
 
-/// A dimension in parts as well: one that the mesh divides, beside one that it does not.
+/// A dimension in parts too: one part that the mesh divides, and one that it does not.
 TensorLayout random_uneven(const DeviceMesh& mesh, const Shape& shape, Random& random) {
   TensorLayout layout = TensorLayout::replicated(shape.size());
   layout.reduction = random.below(3) == 0 ? Reduction::kMax : Reduction::kSum;

@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-/// A file, all its faults as they are printed, and what was not checked because of them.
+/// A file, all its errors as they are printed, and what was not checked because of them.
 struct BadModel {
   const char* name;
   const char* text;

@@ -58,13 +58,13 @@ operators:
   EXPECT_EQ(found.names.outputs[0].index, 6u);
 }
 
-// Against taking, again and again, the first operator of the file of which all operands are there.
+// Compared with repeatedly taking the first operator of the file whose operands are all available.
 TEST(BlockNamesTest, OrderIsThatOfTheFileAsFarAsResultsAllow) {
   constexpr std::uint64_t kSeed = 61;
   Random random(kSeed);
   for (int round = 0; round < 100; ++round) {
     const std::size_t count = 2 + random.below(12);
-    std::vector<std::size_t> place(count);  // of each operator in the file; operators read ones of lower numbers
+    std::vector<std::size_t> place(count);  // of each operator in the file; operators read results of lower numbers
     std::vector<std::size_t> number(count);
     for (std::size_t i = 0; i < count; ++i) number[i] = i;
     for (std::size_t i = count; i-- > 1;) std::swap(number[i], number[random.below(i + 1)]);

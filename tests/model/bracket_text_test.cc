@@ -14,7 +14,7 @@ YamlNode scalar_at(int line, int column, bool is_quoted) {
   return node;
 }
 
-/// Lists in [], sets in {}, words as they are and null as "null".
+/// Lists in [], sets in {}, words unchanged and null as "null".
 std::string tree_of(const YamlNode& node) {
   std::string text;
   if (node.is_sequence()) {
@@ -60,7 +60,7 @@ TEST(BracketTextTest, NodesStandWhereTheyAreInPlainText) {
   EXPECT_EQ(plain.items[0].line, 7);
   EXPECT_EQ(plain.items[0].column, 11);
   EXPECT_EQ(plain.items[0].items[1].column, 15);
-  // Escapes would move them in quotes, and --set has no places.
+  // Escapes in quotes would shift places, and --set has none.
   EXPECT_EQ(parse_brackets("((1, 8),)", scalar_at(7, 10, true)).items[0].column, 10);
   EXPECT_EQ(parse_brackets("((1, 8),)", scalar_at(0, 0, false)).items[0].column, 0);
 }

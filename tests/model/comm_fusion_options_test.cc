@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// What `comm_fusion: {TEXT}` says, and its faults as one text.
+/// The meaning of `comm_fusion: {TEXT}`, and its errors as one text.
 struct Answer {
   CommFusions fusions;
   std::string faults;
@@ -85,7 +85,7 @@ TEST(CommFusionOptionsTest, RefusesWhatMindSporeRefuses) {
   }
 }
 
-// One fault leaves nothing of what stands beside it.
+// One error discards all of it.
 TEST(CommFusionOptionsTest, AnyFaultLeavesTheDefaults) {
   const Answer answer = read_map("allreduce: {mode: size, config: 32}, allgather: {mode: fast}");
   EXPECT_NE(answer.faults, "");

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// The attributes of one line as a rank sees them, or the first fault.
+/// The attributes of one line as a rank sees them, or the first error.
 struct Line {
   std::optional<Attributes> attributes;
   std::string fault;
@@ -71,8 +71,8 @@ TEST(CommunicationLineTest, OfSeveralGroupsTheOneOfTheRankCounts) {
   };
   EXPECT_EQ(group("[[0, 2], [1, 3]]", 3), (Ranks{1, 3}));
   EXPECT_EQ(group("[[0, 2], [1, 3]]", 0), (Ranks{0, 2}));
-  EXPECT_EQ(group("((0, 2), (1, 3))", 0), (Ranks{0, 2}));  // as Python writes it
-  EXPECT_EQ(group("[3, 1]", 1), (Ranks{3, 1}));            // in its order
+  EXPECT_EQ(group("((0, 2), (1, 3))", 0), (Ranks{0, 2}));  // as Python prints it
+  EXPECT_EQ(group("[3, 1]", 1), (Ranks{3, 1}));            // in the given order
   EXPECT_EQ(group("[rank, (rank+2)%4]", 1), (Ranks{1, 3}));
   EXPECT_EQ(group("WORLD_COMM_GROUP", 1), Ranks{});
   EXPECT_EQ(group("[]", 1), Ranks{});

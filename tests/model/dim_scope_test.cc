@@ -36,7 +36,7 @@ TEST_F(DimScopeTest, OwnDimsStandInAnyOrderAndHideTheFiles) {
   EXPECT_DOUBLE_EQ(scope.real(Expression::parse("1/(2*each)")), 1.0 / 18);
   EXPECT_TRUE(scope.is_own("H"));
   EXPECT_FALSE(scope.is_own("B"));
-  // Of the file only what was read; its H stands behind the block's.
+  // Of the file's dims only what was read; its H comes after the block's.
   EXPECT_EQ(numbers_.used_dims, (std::set<std::string>{"B", "heads"}));
 }
 
@@ -56,7 +56,7 @@ TEST_F(DimScopeTest, WrittenSizesMayStandForOthers) {
   DimScope scope(numbers_);
   EXPECT_EQ(whole(scope, "64*heads"), 4 * 12);
   EXPECT_EQ(whole(scope, "15"), 15);  // counts copies
-  EXPECT_EQ(whole(scope, "16"), 16);  // is noted, and stands for itself
+  EXPECT_EQ(whole(scope, "16"), 16);  // is recorded, and means itself
   EXPECT_EQ(scope.count(Expression::parse("64")), 64);
   EXPECT_EQ(numbers_.literals, (std::set<std::int64_t>{16, 64}));
   FileNumbers others = numbers_;
@@ -78,7 +78,7 @@ TEST_F(DimScopeTest, SaysWhatIsWrong) {
   EXPECT_EQ(fault("none"), "error: dim none is 0; expected at least 1");
   EXPECT_EQ(fault("S"), "error: dim S cannot be inferred: no input has it as a dimension of its own");
   EXPECT_EQ(fault("rank").substr(0, 56), "error: rank is known only where a model is written per d");
-  EXPECT_EQ(whole(scope, "B"), 8);  // a fault leaves the scope as it was
+  EXPECT_EQ(whole(scope, "B"), 8);  // an error leaves the scope unchanged
 }
 
 TEST_F(DimScopeTest, ChainsOfDimsHaveALimit) {

@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// Reads a text and only minds how it ends: a model, or faults with a place.
+/// Reads a text and checks only how it ends: with a model, or with errors that name a place.
 bool ends_well(const std::string& text) {
   try {
     read_model_text(text, "m.yaml");
@@ -21,7 +21,7 @@ bool ends_well(const std::string& text) {
 }
 
 TEST(HostileModelTest, ExplodingTextsAreRefused) {
-  // A block of a block of a block ..., each ten times the one before.
+  // A block of a block of a block ..., each ten times as large as the one before.
   std::string nested =
       "shardplan: 1\ninputs: {x: [4]}\nblocks:\n  b0: {inputs: {x: [4]}, operators: {a: {op: ReLU, in: x}}}\n";
   for (int i = 1; i < 30; ++i) {
@@ -31,14 +31,14 @@ TEST(HostileModelTest, ExplodingTextsAreRefused) {
   EXPECT_TRUE(ends_well(nested + "operators: {a: {block: b4, in: x}}\n"));
   EXPECT_TRUE(ends_well(nested + "operators: {a: {block: b29, in: x}}\n"));
 
-  // Each use doubles the shape, so that no two are alike.
+  // Each use doubles the shape, so that no two are equal.
   EXPECT_TRUE(ends_well(R"(shardplan: 1
 inputs: {x: [4]}
 blocks: {b: {dims: {N: inferred}, inputs: {x: [N]}, operators: {a: {op: Concat, in: [x, x]}}}}
 operators: {a: {block: b, in: x, repeat: 100000}}
 )"));
 
-  // Blocks within blocks, deeper than any stack should be.
+  // Nested blocks, deeper than any stack should be.
   std::string deep =
       "shardplan: 1\ninputs: {x: [4]}\nblocks:\n  b0: {inputs: {x: [4]}, operators: {a: {op: ReLU, in: x}}}\n";
   for (int i = 1; i < 3000; ++i) {
@@ -54,7 +54,7 @@ operators: {a: {block: b, in: x, repeat: 100000}}
   for (int i = 1; i < 3000; ++i) cycle += fmt::format("  a{}: {{op: ReLU, in: a{}}}\n", i, i - 1);
   EXPECT_TRUE(ends_well(cycle));
 
-  // Nearly everything misspelt.
+  // Nearly everything is misspelt.
   std::string misspelt = "shardplan: 1\ninputs: {x: [4]}\noperators:\n";
   for (int i = 0; i < 3000; ++i)
     misspelt += fmt::format("  some_operator_{}: {{op: ReLU, in: some_operatro_{}}}\n", i, i + 1);
@@ -69,8 +69,8 @@ TEST(HostileModelTest, BinaryTextsAreRefused) {
   EXPECT_TRUE(ends_well("shardplan: 1\noperators: {a: {op: ReLU, in: '" + std::string(100000, '.') + "'}}"));
 }
 
-/// One random change of a text: characters or lines deleted, doubled, swapped, or replaced by what means something in
-/// YAML.
+/// One random change of a text: characters or lines deleted, doubled, swapped, or replaced by something that has a
+/// meaning in YAML.
 std::string mutate(std::string text, Random& random) {
   static const std::vector<std::string> pieces = {
       "{",  "}",   "[",     "]",           ": ", ",",       "\n",       "  ",          "- ",        "null", "0",
@@ -97,7 +97,7 @@ std::string mutate(std::string text, Random& random) {
       text.replace(begin, piece.size(), piece);
       break;
     }
-    default: {  // a name for another
+    default: {  // one name instead of another
       const std::size_t from = text.find_first_of("abcdefghij", at());
       const std::size_t to = text.find_first_of("klmnopqrst", at());
       if (from != std::string::npos && to != std::string::npos) text[from] = text[to];

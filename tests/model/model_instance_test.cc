@@ -34,7 +34,7 @@ strategies:
     return to_text(operator_of(model.graph, name).strategy->in.at(i));
   };
   EXPECT_EQ(in("layers.0.fc.matmul", 1), "[{mp, dp}, {}]");
-  EXPECT_EQ(in("layers.1.fc.matmul", 0), "[]");  // a plain name beats one with '*'
+  EXPECT_EQ(in("layers.1.fc.matmul", 0), "[]");  // a plain name takes precedence over one with '*'
   EXPECT_EQ(in("layers.1.fc.matmul", 1), "[{}, {mp}]");
   EXPECT_EQ(in("layers.1.act"), "[{dp}, {}]");
   EXPECT_EQ(in("a"), "[1, 8]");

@@ -59,7 +59,7 @@ parallel: {parallel_mode: DATA_PARALLEL, gradients_mean: True, full_batch: False
   EXPECT_TRUE(model.parallel.is_pynative);
 }
 
-/// As MindSpore's scripts spell operators and types of numbers.
+/// The spelling of operators and number types in MindSpore's scripts.
 TEST(ModelOptionsTest, NamesOfModulesBeforeADotAreTaken) {
   const Model model = read(R"(shardplan: 1
 dtype: ms.float16
@@ -86,7 +86,7 @@ parallel: {parallel_mode: ParallelMode.DATA_PARALLEL}
   EXPECT_EQ(model.training->mixed_precision, DataType::kF16);
 }
 
-/// Python's tuples stand for lists: shapes, attributes, groups.
+/// Python's tuples are accepted as lists: shapes, attributes, groups.
 TEST(ModelOptionsTest, TuplesAreLists) {
   const auto model = [](bool is_python) {
     const auto list = [&](const std::string& items) { return is_python ? "(" + items + ",)" : "[" + items + "]"; };
@@ -110,7 +110,7 @@ TEST(ModelOptionsTest, TuplesAreLists) {
   EXPECT_EQ(outline(ranks("([2, 3],)", "GlobalComm.WORLD_COMM_GROUP").graph), outline(ranks("[[2, 3]]", "[]").graph));
 }
 
-/// What a script says in another way is one error with what to write.
+/// What a script spells differently is one error that says what to write.
 TEST(ModelOptionsTest, OtherWordsOfMindSporesScriptsAreExplained) {
   const auto fault = [](const std::string& line) {
     return faults_of("shardplan: 1\ninputs: {x: [8, 8]}\noperators: {a: {" + line + ", in: x}}\n");
@@ -137,7 +137,7 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
             "m.yaml:4:24: error: parallel: batch_norm local is for parallel_mode data_paral");
   EXPECT_EQ(faults_of_parallel("gradients_mean: false").substr(0, 79),
             "m.yaml:4:28: error: parallel: gradients_mean: false is for parallel_mode data_p");
-  EXPECT_EQ(faults_of_parallel("gradients_mean: true"), "");  // as it is in every mode
+  EXPECT_EQ(faults_of_parallel("gradients_mean: true"), "");  // the default of every mode
   EXPECT_EQ(faults_of_parallel("full_batch: true, dataset_strategy: data_parallel").substr(0, 86),
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
 }

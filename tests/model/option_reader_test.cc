@@ -12,7 +12,7 @@ const KeySpecs kKeys = {{"mode", ValueForm::kText, "", {"fast", "f32"}},
                         {"file", ValueForm::kText, "", {}},
                         {"names", ValueForm::kText, "", {}}};
 
-/// A section of a file, and what its reader finds wrong.
+/// A section of a file, and the errors that its reader reports.
 class Section {
  public:
   explicit Section(const std::string& text)

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// A linear map trained in four micro-batches; `batch` is what the file writes as the first dimension of x.
+/// A linear map trained in four micro-batches; `batch` is the first dimension of x as written in the file.
 std::string model_of(const std::string& batch) {
   return "shardplan: 1\ndims: {B: 8}\ninputs: {scale: [], x: [" + batch +
          ", 4]}\noperators:\n  s: {op: Mul, in: [x, scale]}\n  fc: {block: nn.Dense, in: s, out_channels: 2}\n"
@@ -29,7 +29,7 @@ TEST(PlannedModelTest, AMicroBatchIsTheModelAtAPartOfTheBatch) {
   EXPECT_EQ(part.dims.at("B"), 2);
   EXPECT_EQ(part.divided_by, 4);
   EXPECT_EQ(part.graph.tensor(*part.graph.find_tensor("x")).type.shape, (Shape{2, 4}));
-  // It is one already.
+  // It already is one.
   EXPECT_EQ(one_micro_batch(part).dims.at("B"), 2);
   EXPECT_EQ(planned_graph(part).micro_batches(), 4);
   EXPECT_EQ(planned_graph(part, 1, 2).micro_batches(), 2);

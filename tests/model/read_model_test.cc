@@ -30,7 +30,7 @@ TEST(ModelSourceTest, AModelCanBeAskedForAtOtherSizes) {
   EXPECT_EQ(shapes(other), shapes(read_model_text(kModel, "m.yaml", overrides)));
   EXPECT_EQ(other.graph.operators()[*other.graph.find_operator("out")].strategy->in.size(), 1u);
   EXPECT_EQ(other.source, model.source);
-  // The source is as it was.
+  // The source is unchanged.
   EXPECT_EQ(shapes(model.source->at({})), shapes(model));
 }
 

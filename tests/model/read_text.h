@@ -11,7 +11,7 @@
 
 namespace shardplan {
 
-// For tests that read short models from texts and look at what becomes of them.
+// For tests that read short models from texts and check the result.
 
 /// One line per operator: "fc = MatMul(x, weight) [64, 128]".
 inline std::string outline(const OperatorGraph& graph) {
@@ -42,7 +42,7 @@ inline Model read(const std::string& text, const ModelOverrides& overrides = {})
   return read_model_text(text, "m.yaml", overrides);
 }
 
-/// All faults of a text, or "" if it is good.
+/// All errors of a text, or "" if it is valid.
 inline std::string faults_of(const std::string& text, const ModelOverrides& overrides = {}) {
   try {
     read(text, overrides);

@@ -56,7 +56,7 @@ TEST(ScalarValuesTest, WordsAreTakenAsPythonWritesThem) {
                {"np.Float16", "f16"},
                {"gpu", "GPU"},
                {"GPU", "GPU"},
-               {"float32", {}},  // a type, but none of the words
+               {"float32", {}},  // a type, but not one of the words
                {"momentum.nn", {}},
                {"auto parallel", {}},
                {"[momentum]", {}}};

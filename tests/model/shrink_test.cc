@@ -107,7 +107,7 @@ operators:
   layers: {block: layer, in: both, repeat: 16}
 )";
 
-// 64 can only be another number together with its multiple 512; 16 copies stay, and so do 8 heads.
+// 64 can only change together with its multiple 512; 16 copies remain, and so do 8 heads.
 TEST(ShrinkTest, NumbersWrittenInTheFileBecomeSmallerWhereTheyMay) {
   const Model model = read_model_text(kLiterals, "m.yaml");
   EXPECT_EQ(model.literals, (std::vector<std::int64_t>{64, 512, 30522}));
@@ -141,7 +141,7 @@ TEST(ShrinkTest, TheCallersCheckMakesAFactorGrow) {
   for (const Factor& factor : small.model.graph.operation(probs).rule.factors) {
     EXPECT_GE(factor.size, std::min<std::int64_t>(20, factor.size == 12 ? 12 : 20));
   }
-  EXPECT_EQ(small.model.dims.at("heads"), 12);  // cannot reach 20, and stays as it was
+  EXPECT_EQ(small.model.dims.at("heads"), 12);  // cannot reach 20, and stays unchanged
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// The entries of `key: VALUE` as they are printed, or the faults.
+/// The entries of `key: VALUE` as they are printed, or the errors.
 std::string entries_of(const std::string& value) {
   std::vector<Diagnostic> faults;
   const YamlDocument document = parse_yaml("{in_strategy: " + value + ", after: x}", "m.yaml", faults);

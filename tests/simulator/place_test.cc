@@ -99,8 +99,7 @@ TEST(PlaceTest, TheSimulationOfWaitingSeesACircle) {
   EXPECT_EQ(waits({{{0, 1}, {1, 1}}, {{1, 0}, {0, 0}}}, random), "0 waits for 1; 1 waits for 0; ");
 }
 
-// --- random divisions
-// ----------------------------------------------------------------------------------------------------
+// --- random divisions ------------------------------------------------------------------------------------------------
 
 /// The peak of one worker's part on its own.
 Bytes peak_alone(const ParallelProgram& program, int worker) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kCopies = 40;
 
-/// The same problem with its nodes in another order: `order` says which node comes where.
+/// The same problem with reordered nodes: `order` gives the place of each node.
 RepeatedProblem reordered(const RepeatedProblem& repeated, const std::vector<NodeId>& order) {
   RepeatedProblem result = repeated;
   IdVector<NodeId, NodeId> place(order.size());
@@ -26,7 +26,7 @@ RepeatedProblem reordered(const RepeatedProblem& repeated, const std::vector<Nod
   return result;
 }
 
-/// Each second set of copies is in the opposite order, as backward operators are.
+/// Every second set of copies is in reverse order, as backward operators are.
 RepeatedProblem with_sets_turned(const RepeatedProblem& repeated) {
   std::vector<std::vector<NodeId>> members(repeated.problem.nodes.size());
   for (const NodeId node : repeated.ties.ids()) members[repeated.ties[node].value()].push_back(node);
@@ -39,7 +39,7 @@ RepeatedProblem with_sets_turned(const RepeatedProblem& repeated) {
   return reordered(repeated, order);
 }
 
-/// The least cost, memory aside; nothing if there is no choice.
+/// The least cost, ignoring memory; nothing if there is no choice.
 std::optional<std::int64_t> least_cost(StrategyProblem problem, const SearchOptions& options) {
   for (Bytes& limit : problem.memory_limits) limit = kUnlimitedBytes;
   const PlanResult found = make_search(kDefaultSearch)->search(problem, options);
@@ -51,7 +51,7 @@ std::optional<BlockBound> bound_of(const RepeatedProblem& repeated, const Search
   return block_bound(repeated.problem, repeated.ties, *make_search(kDefaultSearch), options);
 }
 
-// No choice costs less than the bound, whatever the order of nodes; mostly the best one costs hardly more.
+// No choice costs less than the bound, whatever the order of nodes; usually the best one costs hardly more.
 TEST(BlockBoundTest, IsBelowAndNearTheLeastCost) {
   std::size_t bounded = 0, near = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -80,7 +80,7 @@ TEST(BlockBoundTest, FewCopiesHaveNone) {
   EXPECT_FALSE(bound_of(random_repeated_problem(random, 12, 2, 3, 1000), {}));
 }
 
-// Copies that differ from each other in their costs cannot be counted.
+// Copies with different costs cannot be counted.
 TEST(BlockBoundTest, DifferentCopiesHaveNone) {
   Random random(3);
   RepeatedProblem repeated = random_repeated_problem(random, 100, 2, 3, 1000);
@@ -93,7 +93,8 @@ TEST(BlockBoundTest, DifferentCopiesHaveNone) {
   EXPECT_FALSE(bound_of(repeated, {}));
 }
 
-// A bound of a problem whose copies are joined by edges of no cost but a forbidden pair is exact: nothing is lost at a cut.
+// The bound is exact if copies are joined only by edges without costs, except for a forbidden pair: nothing is lost at
+// a cut.
 TEST(BlockBoundTest, CopiesThatDoNotMeetAreExact) {
   RepeatedProblem repeated;
   StrategyProblem& problem = repeated.problem;

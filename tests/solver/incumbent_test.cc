@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// One node of four strategies: they cost 10, 20, 30 and 5; the last does not fit.
+/// One node with four strategies: they cost 10, 20, 30 and 5; the last one does not fit.
 StrategyProblem one_node() {
   StrategyProblem problem;
   problem.strategy_tables = {{{{10, 0}, {20, 0}, {30, 0}, {5, 0}}}};
@@ -77,7 +77,7 @@ TEST_F(IncumbentTest, StatusBoundAndLimitAgree) {
     Incumbent incumbent(problem_, options_, deadline_);
     if (item.choice) incumbent.offer(strategy(*item.choice), "");
     incumbent.raise_bound(item.bound);
-    incumbent.raise_bound(item.bound - 1);  // a lower bound says nothing new
+    incumbent.raise_bound(item.bound - 1);  // a lower bound adds nothing
     if (item.is_infeasible) incumbent.set_infeasible();
     const PlanResult result = incumbent.result(item.limit);
     EXPECT_EQ(result.status, item.status);

@@ -42,7 +42,7 @@ TEST(InternedTest, NumbersFollowTheFirstAppearance) {
 }
 
 TEST(InternedTest, HashesSeeEveryItemAndItsPlace) {
-  // Four lanes of eight bytes and one item more, so that each lane is used and one of them twice.
+  // Four lanes of eight bytes and one more item, so that each lane is used, one of them twice.
   Items items = {1, 2, 3, 4, 5};
   const std::uint64_t hash = content_hash(items);
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -65,7 +65,7 @@ TEST(InternedTest, AMemoComputesOncePerOperands) {
   int computed = 0;
   const auto compute = [&] { return ++computed; };
   EXPECT_EQ(memo.get({a, b}, compute), 1);
-  EXPECT_EQ(memo.get({b, a}, compute), 2);  // the order counts
+  EXPECT_EQ(memo.get({b, a}, compute), 2);  // the order matters
   EXPECT_EQ(memo.get({pool.intern({1}), b}, compute), 1);
   EXPECT_EQ(memo.get({a, nullptr}, compute), 3);
   memo.clear();

@@ -33,7 +33,7 @@ TEST(LimitsTest, APartEndsEarlierAndStopsWithTheWhole) {
   const Deadline part = whole.part(0.5);
   stop.request_stop();
   EXPECT_EQ(part.reached(), Limit::kInterrupted);
-  EXPECT_FALSE(Deadline(0, {}).part(0.5).is_over());  // a part of no limit is none
+  EXPECT_FALSE(Deadline(0, {}).part(0.5).is_over());  // a part of no limit is no limit
 }
 
 TEST(LimitsTest, OfSeveralLimitsTheOneThatARunDependsOnMostCounts) {

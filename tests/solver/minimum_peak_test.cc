@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// The least peak of all choices without kForbidden that hold the limits, by trying all.
+/// The least peak of all choices without kForbidden that satisfy the limits, by trying all.
 std::optional<Bytes> brute_force_peak(const StrategyProblem& problem) {
   std::optional<Bytes> best;
   for_each_choice(problem, [&](const Choice& choice) {
@@ -63,7 +63,7 @@ TEST(MinimumPeakTest, SaysWhatLeftTheBracketOpen) {
   }
 }
 
-/// Proves that nothing holds less than 720 bytes; from 1000 bytes on it finds the choice that takes so many.
+/// Proves that nothing holds less than 720 bytes; from 1000 bytes on it finds a choice that holds 1000.
 class HalfBlindSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions&) const override {
@@ -86,7 +86,7 @@ TEST(MinimumPeakTest, RaisesTheBoundOnceMoreWhereTheBisectionIsLeftUnsettled) {
   problem.nodes.push_back({StrategyTableId(0), {{UsageTableId(0), 0, 1}}});
   const MinimumPeak result = minimum_peak(problem, HalfBlindSearch(), {}, 100'000);
   EXPECT_EQ(result.feasible, 1000);
-  // 499 is proven, 749, 874 and 937 are not; then the middle of 499 and 937.
+  // 499 is proven, 749, 874 and 937 are not; then the middle between 499 and 937.
   EXPECT_EQ(result.infeasible, 718);
   EXPECT_EQ(result.stopped_by, Limit::kWork);
 }

@@ -13,7 +13,7 @@ TEST(PeriodicTimesTest, KeepsTheFirstAndTheLastPeriodOfAStretch) {
   const Times changes = {0, 1, 2, 3, 4, 3, 4, 3, 4, 3, 4, 5};
   const PeriodicTimes times = periodic_times(changes, Times{2});
   EXPECT_EQ(times.kept, (Times{0, 1, 2, 3, 4, 9, 10, 11}));
-  // Time 5 is a mean of times 3 and 9, which stand at positions 3 and 5.
+  // Time 5 is the mean of times 3 and 9, which are at positions 3 and 5.
   EXPECT_EQ(times.between[5], (std::pair<std::uint32_t, std::uint32_t>(3, 5)));
   EXPECT_EQ(times.between[8], (std::pair<std::uint32_t, std::uint32_t>(4, 6)));
   EXPECT_EQ(times.between[9], (std::pair<std::uint32_t, std::uint32_t>(5, 5)));
@@ -27,7 +27,7 @@ TEST(PeriodicTimesTest, KeepsAllWhereNothingRepeats) {
   EXPECT_EQ(periodic_times(Times{7, 7, 7, 7, 7}, Times{0}).kept.size(), 5u);
 }
 
-// The bytes of any time are the weighted mean that is promised, whatever the changes are.
+// The bytes of any time are the documented weighted mean, whatever the changes are.
 TEST(PeriodicTimesTest, EveryTimeIsAMeanOfTheTwoItIsBetween) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);

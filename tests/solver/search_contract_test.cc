@@ -10,7 +10,7 @@
 namespace shardplan {
 namespace {
 
-/// What every search promises, whatever it is; `optimum` is the brute-force answer.
+/// The contract of every search; `optimum` is the brute-force answer.
 void expect_contract(const StrategyProblem& problem, const SearchOptions& options, const PlanResult& result,
                      std::optional<std::int64_t> optimum) {
   const bool has_choice = result.status == PlanStatus::kOptimal || result.status == PlanStatus::kFeasible;
@@ -33,7 +33,7 @@ void expect_contract(const StrategyProblem& problem, const SearchOptions& option
   if (result.status == PlanStatus::kOptimal || result.status == PlanStatus::kInfeasible) {
     EXPECT_EQ(result.stopped_by, std::nullopt);
   }
-  // Only a limit that was set can have been reached.
+  // Only a limit that was set can be reached.
   if (result.stopped_by == Limit::kWork) {
     EXPECT_GT(options.limits.work, 0u);
   }
@@ -104,7 +104,7 @@ TEST_P(SearchContractTest, HoldsOnDenseProblems) {
     options.threads = seed % 8 == 0 ? 2 : 1;
     options.limits.work = 20'000'000;
     if (seed % 3 == 0) {
-      options.start.emplace();  // not feasible as a rule
+      options.start.emplace();  // usually not feasible
       options.start->strategy.resize(problem.nodes.size(), StrategyId(0));
     }
     const std::optional<std::int64_t> optimum = brute_force(problem);
@@ -120,7 +120,7 @@ TEST_P(SearchContractTest, HoldsOnDenseProblems) {
   }
 }
 
-// Layers that take one strategy: few nodes, with many uses of memory and with costs of edges to themselves.
+// Layers that take one strategy: few nodes, with many uses of memory and with edges from a node to itself.
 TEST_P(SearchContractTest, HoldsOnTiedLayers) {
   const std::unique_ptr<Search> search = make_search(GetParam());
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
@@ -187,7 +187,7 @@ TEST_P(SearchContractTest, EndsNoWorseThanItsStart) {
     ++num_started;
     SearchOptions options;
     options.start = best.choice;
-    options.limits.work = seed % 2 == 0 ? 1 : 1'000'000;  // hardly any: what is known must not get lost
+    options.limits.work = seed % 2 == 0 ? 1 : 1'000'000;  // hardly any work: a known choice must not get lost
     const PlanResult result = search->search(problem, options);
     expect_contract(problem, options, result, best.cost);
     EXPECT_TRUE(result.choice.has_value());

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Two nodes of two strategies; node 2's strategy 1 costs 21, edge 1-2 at (0, 1) costs 1201.
+/// Two nodes with two strategies each; node 2's strategy 1 costs 21, edge 1-2 at (0, 1) costs 1201.
 StrategyProblem pair_problem() {
   StrategyProblem problem;
   problem.name = "pair";

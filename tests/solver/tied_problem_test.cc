@@ -39,7 +39,7 @@ Bytes bytes_at(const StrategyProblem& problem, const Choice& choice, std::size_t
 }
 
 TEST(TiedProblemTest, CostsAndMemoryAreThoseOfAllCopies) {
-  // Two tied nodes, a third on its own; 0-1 is paid on its diagonal, 0-2 and 1-2 together.
+  // Two tied nodes, a third one on its own; 0-1 is paid on its diagonal, 0-2 and 1-2 together.
   StrategyProblem problem;
   problem.strategy_tables = {{{{1, 10}, {2, 20}}}, {{{5, 0}}}};
   problem.usage_tables = {{{100, 60}}};
@@ -67,7 +67,7 @@ TEST(TiedProblemTest, EveryChoiceOfARandomProblemCostsWhatItsExpansionCosts) {
     SCOPED_TRACE(seed);
     Random random(seed + 900);
     const StrategyProblem problem = random_problem(random, random_options(random));
-    // Nodes of equally many strategies fall into random sets.
+    // Nodes with equally many strategies are put into random sets.
     IdVector<NodeId, NodeId> ties;
     std::vector<std::size_t> size_of_set;
     for (const NodeId node : problem.nodes.ids()) {
@@ -106,7 +106,7 @@ TEST(TiedProblemTest, RepeatedLayersCostWhatTheyCost) {
   }
 }
 
-// What a time that is left out holds is no more than one of those around it.
+// An omitted time holds no more than one of the times around it.
 TEST(TiedProblemTest, TimesThatAreLeftOutAreBetweenOthers) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);

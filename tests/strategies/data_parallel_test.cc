@@ -21,8 +21,8 @@ OperatorGraph trained(const std::string& batch) {
                                        "m.yaml"));
 }
 
-/// The gradient of a mean is made of nothing that came from an input, yet all that follows it is to be cut like the
-/// forward pass: data parallelism repeated those products on every device, and was reported as twice as slow as it is.
+/// The gradient of a mean depends on no input, yet everything after it must be sharded as in the forward pass. Data
+/// parallelism once repeated those products on every device, and was reported as twice as slow as it is.
 TEST(DataParallelTest, TheBackwardPassOfAMeanHasTheBatch) {
   const OperatorGraph graph = planned_graph(read_model_text(R"(shardplan: 1
 inputs: {x: [16, 4]}

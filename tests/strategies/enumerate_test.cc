@@ -31,7 +31,7 @@ TEST(EnumerateTest, AllCandidatesAreLegalAndDifferentAndTheFirstCutsTheFirstFact
   PartialGroups groups;
   groups.linear.assign(add.rule.linear.size(), 1);
   const Candidates candidates = enumerate_strategies(add, kCubeMesh, pieces(kCubeMesh), groups);
-  // Each of three pieces: rows, columns, a partial sum carried through, or repeated.
+  // Each of three pieces shards rows or columns, carries a partial sum through, or replicates.
   EXPECT_EQ(candidates.strategies.size(), 64u);
   std::set<std::string> texts;
   for (const Strategy& strategy : candidates.strategies) {
@@ -44,13 +44,13 @@ TEST(EnumerateTest, AllCandidatesAreLegalAndDifferentAndTheFirstCutsTheFirstFact
 }
 
 TEST(EnumerateTest, WhatDoesNotDivideIsNoCandidate) {
-  const Operation relu = operation_of("ReLU", {}, {{6}});  // 6 can be cut in 2, not in 4
+  const Operation relu = operation_of("ReLU", {}, {{6}});  // 6 can be split into 2, not into 4
   EXPECT_EQ(enumerate_strategies(relu, kCubeMesh, pieces(kCubeMesh), {}).strategies.size(), 4u);  // x, y, z or none
 }
 
 struct UnevenCase {
   std::int64_t size;
-  std::vector<std::int64_t> cuts;  // in which it is cut by three axes of 2
+  std::vector<std::int64_t> cuts;  // possible numbers of pieces with three axes of 2
 };
 const UnevenCase kUnevenCases[] = {
     {24, {1, 2, 4, 8}}, {50257, {1, 2, 4, 8}},  // none is equal

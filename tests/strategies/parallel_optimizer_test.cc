@@ -32,7 +32,7 @@ TEST(ParallelOptimizerTest, StatesAreCutOverThePiecesThatHoldTheSamePart) {
   for (const TensorId id : graph.tensors().ids()) {
     if (layouts[id]) found[graph.tensor(id).name] = to_string(*layouts[id], mesh);
   }
-  // Neither the count of steps nor what 8 devices do not divide, nor what the user keeps whole.
+  // Excluded are the step counter, sizes that 8 devices do not divide, and what the user keeps whole.
   const std::map<std::string, std::string> expected = {{"w.moment1", "[{x, y}, {}]"},
                                                        {"w.moment2", "[{x, y}, {}]"},
                                                        {"cut.moment1", "[{x}, {y}]"},
@@ -40,7 +40,7 @@ TEST(ParallelOptimizerTest, StatesAreCutOverThePiecesThatHoldTheSamePart) {
   EXPECT_EQ(found, expected);
 }
 
-/// Each axis in pieces of its prime factors, as a search moves them.
+/// Each axis in pieces of its prime factors, the unit of a search.
 std::vector<AxisRef> prime_pieces(const DeviceMesh& mesh) {
   std::vector<AxisRef> pieces;
   for (std::uint32_t axis = 0; axis < mesh.axes().size(); ++axis) {
@@ -74,14 +74,14 @@ TEST(ParallelOptimizerTest, ZeroCutsOneDimensionIfItCanAndSeveralWhereThatSavesM
       {"x=8", {31, 9}, "[{}, {}]", "[{x}, {}]", ""},
       // 12 in 4 and 6 in 2 waste nothing; 12 in 8 pieces would be empty.
       {"x=8", {12, 6}, "[{}, {}]", "[{x:(1)4}, {x:(4)2}]", "[{x:(1)4}, {x:(4)2}]"},
-      // A vocabulary over more devices than it has rows in equal pieces.
+      // A vocabulary over more devices than equal pieces allow.
       {"ib=128, nvlink=8", {50304, 768}, "[{}, {}]", "[{ib}, {nvlink}]", "[{ib}, {nvlink}]"},
       {"x=8", {6, 3, 3}, "[{}, {}, {}]", "[{x:(1)2}, {x:(2)2}, {x:(4)2}]", ""},
       {"x=2, y=4", {8, 6}, "[{x}, {}]", "[{x, y}, {}]", "[{x, y}, {}]"},
       {"x=2, y=4", {4, 6}, "[{x}, {}]", "[{x, y:(1)2}, {y:(2)2}]", "[{x, y:(1)2}, {y:(2)2}]"},
       {"x=8", {5}, "[{}]", "", ""},
       {"x=8", {15}, "[{}]", "[{x}]", ""},
-      {"x=8", {8, 8}, "[{x}, {}]", "[{x}, {}]", "[{x}, {}]"},  // nothing is left to cut by
+      {"x=8", {8, 8}, "[{x}, {}]", "[{x}, {}]", "[{x}, {}]"},  // no axis is left to shard over
   };
   for (const ZeroCase& c : cases) {
     SCOPED_TRACE(std::string(c.mesh) + " " + to_string(c.shape) + " " + c.layout);
@@ -93,9 +93,9 @@ TEST(ParallelOptimizerTest, ZeroCutsOneDimensionIfItCanAndSeveralWhereThatSavesM
   }
 }
 
-// FSDP and ZeRO store weights as flat rows of elements, which any number of devices divides. All weights of every shipped
-// model that trains, cut along dimensions, take less than 100 MiB more of a device, at 16 bytes an element for the weight, its
-// gradient and two moments.
+// FSDP and ZeRO store weights as flat lists of elements, which any number of devices divides. Sharded along dimensions
+// instead, all weights of every shipped model that trains take less than 100 MiB more per device, at 16 bytes per
+// element for the weight, its gradient and two moments.
 TEST(ParallelOptimizerTest, ZerosPiecesHoldHardlyMoreThanFlatOnesWould) {
   constexpr std::int64_t kMostMore = (std::int64_t{100} << 20) / 16;
   std::size_t models = 0;

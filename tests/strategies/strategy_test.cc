@@ -29,7 +29,7 @@ TEST(StrategyTest, LayoutsFollowFromTheFactors) {
   EXPECT_EQ(to_string(operand_layout(matmul, cut, kMesh, 1), kMesh), "[{y}, {}]");
   EXPECT_EQ(to_string(result_layout(matmul, cut, kMesh, 0), kMesh), "[{x}, {}] unreduced={y}");
   EXPECT_EQ(local_extents(matmul, cut), (std::vector<std::int64_t>{8, 2, 4}));
-  // Device 5 is x=1, y=1: rows 8 to 15, the second quarter of what is summed.
+  // Device 5 is x=1, y=1: rows 8 to 15, the second quarter of the summed factor.
   const std::vector<Box> found = boxes(matmul, cut, kMesh, 5);
   EXPECT_EQ(found[*matmul.rule.find("m")], (Box{8, 16, 16}));
   EXPECT_EQ(found[*matmul.rule.find("k")], (Box{2, 4, 8}));

@@ -43,7 +43,7 @@ std::string faults(const std::string& strategies) {
 TEST(UserStrategyTest, TuplesTakeConsecutivePiecesOfTheRowMajorRanks) {
   EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[2, 4], [4, 1]]"), 0), "[{pcie}, {hccs}]");
   EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[4, 2], [2, 1]]"), 0), "[{pcie, hccs:(1)2}, {hccs:(2)2}]");
-  // Repeated calculation comes last: the cuts take the outer ranks.
+  // Replication comes last: the pieces take the outer ranks.
   EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[2, 1], [1, 1]]"), 0), "[{pcie}, {}]");
   EXPECT_EQ(layout_of_operand(matmul_with(", in_strategy: [[1, 2], [2, 4]]"), 1), "[{pcie}, {hccs}]");
 }
@@ -56,7 +56,7 @@ TEST(UserStrategyTest, LayoutsAndNullMeanWhatTheySay) {
 TEST(UserStrategyTest, WhatIsNotSaidIsEnumeratedOverTheAxesLeft) {
   const OperatorGraph graph = matmul_with(", in_strategy: [[{pcie}, {}], []]");
   const UserStrategies user = resolve_user_strategies(graph, kPcieMesh, whole_axes());
-  // n over hccs, or hccs repeats.
+  // n over hccs, or replicated over hccs.
   EXPECT_EQ(user.operators[*graph.find_operator("fc")].size(), 2u);
 }
 
