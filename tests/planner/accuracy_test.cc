@@ -1,5 +1,5 @@
-// Absolute accuracy: seconds are seconds. A sample of bench/published, each run planned by the program with its own
-// parallelism; docs/accuracy.md has all of them. The tolerances are what the sample shows, rounded up.
+// Absolute accuracy of times. A sample of bench/published, each run planned by the program with its own parallelism;
+// docs/accuracy.md has all of them. The tolerances are the largest deviations of the sample, rounded up.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,8 +49,8 @@ TEST(Accuracy, PlansOfPublishedRunsTakeWhatWasPublished) {
 }
 
 TEST(Accuracy, PlansOfPublishedRunsHoldWhatWasPublished) {
-  // The allocator's reserve with and without a compiler, activations in pieces of the sequence, and what is in use with FSDP
-  // alone and beside tensor parallelism.
+  // The allocator's reserved memory with and without a compiler, activations sharded over the sequence, and the memory
+  // in use with FSDP alone and together with tensor parallelism.
   for (const char* name : {"TT-H100-8-eager", "TT-H100-128-compile", "MEG-L2-7B-tp8", "KF-7B-fsdp2", "KF-7B-tp2fsdp2",
                            "KF-13B-fsdp8", "KF-13B-tp4fsdp40", "KF-70B-tp4fsdp24"}) {
     const PublishedRun& run = published_by_name().at(name);

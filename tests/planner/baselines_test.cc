@@ -38,11 +38,11 @@ TEST(BaselinesTest, OneDeviceDoesAllAndCommunicatesNothing) {
   EXPECT_EQ(alone.time.communication, 0);
   EXPECT_TRUE(alone.fits);
   EXPECT_EQ(layout_of(made, alone, "fc.matmul", 0), "[{}, {}]");
-  // At least the batch and the weight are there at once.
+  // At least the batch and the weight are in memory at the same time.
   EXPECT_GE(alone.peak, 4 * (kBatch * kIn + kIn * kOut));
 }
 
-// The batch over all devices, the weight whole on each; its gradient is all that is summed, beside the loss.
+// The batch over all devices, the weight replicated; besides the loss only its gradient is summed.
 TEST(BaselinesTest, DataParallelismSumsTheGradient) {
   const ModelPlanner made = planner();
   const Baseline parallel = made.data_parallel();
@@ -56,7 +56,7 @@ TEST(BaselinesTest, DataParallelismSumsTheGradient) {
   EXPECT_LT(parallel.time.computation, made.stand_alone().time.computation);
 }
 
-// Where it is found makes no difference, neither to it nor to the plan.
+// When and where it is computed makes no difference, neither to it nor to the plan.
 TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
     const ModelPlanner made = planner(), beside = planner();
@@ -71,10 +71,10 @@ TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
     EXPECT_EQ(beside.data_parallel().time.step(), parallel.time.step());
     EXPECT_EQ(beside.data_parallel().peak, parallel.peak);
   }
-  planner().begin_data_parallel();  // nobody asks for it
+  planner().begin_data_parallel();  // nobody asks for the result
 }
 
-// Each alternative is a plan that has it: none is faster than the plan of level 2, and one is as fast.
+// Each alternative is a plan with that strategy: none is faster than the plan of level 2, and one is as fast.
 TEST(BaselinesTest, ForcedStrategiesAreNoFasterThanThePlan) {
   const ModelPlanner made = planner();
   const Plan plan = made.plan(Level::kSpeed, "auto");

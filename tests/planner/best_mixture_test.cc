@@ -12,7 +12,7 @@ namespace {
 
 using Sums = std::vector<std::vector<Picoseconds>>;
 
-/// The least mean of all choices.
+/// The least mean over all choices.
 double value_of(const Sums& sums, const std::vector<double>& shares) {
   double least = 0;
   for (std::size_t c = 0; c < sums.front().size(); ++c) {
@@ -60,7 +60,7 @@ TEST(BestMixtureTest, NoMeanOfAFineGridIsBetter) {
     }
     const Mixture mixture = best_mixture(sums);
     EXPECT_GE(value_of(sums, mixture.sums), best - 5);
-    // The other side's mean lets no sum be larger than the value.
+    // With the other side's mixture no sum exceeds the value.
     Sums transposed(sums.front().size(), std::vector<Picoseconds>(sums.size()));
     for (std::size_t j = 0; j < sums.size(); ++j) {
       for (std::size_t c = 0; c < sums[j].size(); ++c) transposed[c][j] = -sums[j][c];

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Names of the kernels that may run beside what an operator communicates for itself.
+/// Names of the kernels that may overlap with an operator's internal communication.
 std::string beside_own(const PlannedModel& planned, const std::string& name) {
   const Concurrency concurrency(planned.graph, planned.versions, planned.problem, false);
   std::string names;
@@ -21,9 +21,10 @@ std::string beside_own(const PlannedModel& planned, const std::string& name) {
   return names;
 }
 
-// Its sums are completed between its kernels, and so beside none of them. Beside them runs what needs neither: gradients that
-// need nothing of the forward pass, here those of a mean and a product; a weight's gradient, of which what is before the norm
-// needs nothing. (The mean that the gradient reads is there before the norm's last kernel is.)
+// Its sums are completed between its own kernels, so they overlap with none of these. They may overlap with kernels
+// that need neither: gradients that need nothing from the forward pass, here those of a mean and a product; a weight's
+// gradient, which what comes before the norm does not need. (The mean that the gradient reads is ready before the
+// norm's last kernel.)
 TEST(ConcurrencyTest, WhatCompletesSumsOfANormRunsBesideNothingOfIt) {
   const PlannedModel planned(
       read_model_text(
@@ -38,7 +39,7 @@ TEST(ConcurrencyTest, WhatCompletesSumsOfANormRunsBesideNothingOfIt) {
             "norm.batch_norm b c grad.b.Einsum update.w.ApplyGradientDescent ");
 }
 
-// One of two sums may be read while the other is still completed.
+// One of two sums may be read while the other is still being completed.
 TEST(ConcurrencyTest, WhatReadsOneSumRunsBesideTheOther) {
   const PlannedModel planned(
       read_model_text(
@@ -52,8 +53,8 @@ TEST(ConcurrencyTest, WhatReadsOneSumRunsBesideTheOther) {
             "update.g.ApplyGradientDescent update.h.ApplyGradientDescent ");
 }
 
-// Two layers computed again. The second comes back once the loss has its gradient, the first no earlier than the product that
-// brings the gradient to the second; nothing that the forward pass communicates runs beside either.
+// Two recomputed layers. The second is recomputed once the loss has its gradient, the first no earlier than the product
+// that computes the second layer's gradient; no communication of the forward pass overlaps with either.
 TEST(ConcurrencyTest, WhatIsComputedAgainRunsBehindTheProductsOfTheForwardPassWhereThatIsAsked) {
   const PlannedModel planned(
       read_model_text(
@@ -66,7 +67,7 @@ TEST(ConcurrencyTest, WhatIsComputedAgainRunsBehindTheProductsOfTheForwardPassWh
           "loss: c\ntraining: {optimizer: sgd, recompute: [first, second, third]}\n",
           "m.yaml"),
       "dgx-a100", {{"dp", 8}});
-  // How many kernels of a block's copy may run beside what brings operands to the operators of a name.
+  // How many kernels of a recomputed block may overlap with what brings operands to the operators of this name.
   const auto beside = [&](const std::string& readers, const std::string& copies, bool delays_copies) {
     const Concurrency concurrency(planned.graph, planned.versions, planned.problem, false, delays_copies);
     int count = 0;

@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Two pairs of nodes and one by itself; nodes of a pair must agree.
+/// Two pairs of nodes and a single one; nodes of a pair must agree.
 StrategyProblem pairs() {
   StrategyProblem problem;
   const StrategyTableId table = problem.strategy_tables.push_back({{{10, 0}, {4, 0}}});
@@ -62,7 +62,7 @@ TEST(CrossedChoicesTest, WhatDoesNotFitIsLeftOut) {
   EXPECT_EQ(crossed_choices(problem, choice({0, 0, 0, 0, 0}), others, 10).size(), 5u);
 }
 
-/// Of random problems: every part costs what it costs in the other choice.
+/// In random problems: every part has the same cost as in the other choice.
 TEST(CrossedChoicesTest, PartsOfTheDifferenceAddUp) {
   std::size_t num_crossed = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -83,7 +83,7 @@ TEST(CrossedChoicesTest, PartsOfTheDifferenceAddUp) {
     const std::vector<Choice> crossed = crossed_choices(problem, center, std::span(&other, 1), 100);
     num_crossed += crossed.size();
     for (const Choice& one : crossed) {
-      // What is taken from the other choice here and what is left of it there are all of it.
+      // What this choice takes from the other one and what that one keeps are all of it together.
       Choice rest = other;
       for (const NodeId node : problem.nodes.ids()) {
         if (one.strategy[node] != center.strategy[node]) rest.strategy[node] = center.strategy[node];

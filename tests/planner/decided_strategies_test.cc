@@ -16,7 +16,7 @@ struct Decided {
   OperatorGraph graph;
   DecidedStrategies decided;
 
-  /// Whether something is decided of an operator, and how it then cuts its first operand.
+  /// Whether an operator's strategy is decided, and how it then shards its first operand.
   std::string operand(const std::string& op) const {
     const OperatorId id = *graph.find_operator(op);
     const auto& strategies = decided.strategies.operators[id];

@@ -1,4 +1,5 @@
-// The bound of a step that workers of several devices share, against every choice of small graphs and many of others.
+// The bound of a step divided among workers of several devices, compared with every choice of small graphs and many
+// choices of others.
 
 #include "planner/divided_bound.h"
 
@@ -64,7 +65,7 @@ struct Divided {
     return plan.time.step();
   }
 
-  /// True if there were few enough choices to see all.
+  /// True if there were few enough choices to try all.
   bool for_every_choice(const std::function<void(const Choice&)>& visit) const {
     const StrategyProblem& problem = planned.problem.problem;
     double choices = 1;
@@ -107,7 +108,7 @@ TEST(DividedBoundTest, NoChoiceOfASmallGraphTakesLess) {
   EXPECT_GE(seen, 1) << "graphs small enough to try every choice";
 }
 
-/// Where workers wait for one another and send only single numbers, next to nothing but computation is left.
+/// If workers wait for each other and send only single numbers, hardly anything but computation counts.
 TEST(DividedBoundTest, IsNearWhereComputationIsAll) {
   const Divided divided(R"(shardplan: 1
 dims: {B: 65536, C: 8192}
@@ -153,7 +154,7 @@ TEST(DividedBoundTest, APlanHasIt) {
   EXPECT_LE(plan.bound.amount, plan.cost.amount);
 }
 
-/// Orders of that many turns are not made, which is not silent.
+/// Orders of this many runs are not made, and a notice says so.
 TEST(DividedBoundTest, MicroBatchesThatDoNotOverlapAreSaid) {
   const auto notices = [](const std::string& micro_batches) {
     const auto model = std::make_shared<const Model>(read_model_text(

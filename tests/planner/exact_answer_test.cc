@@ -1,5 +1,5 @@
-// Sharding problems of real models with up to some twenty operators, answered by code that shares nothing with the
-// searches: by trying all choices while there are few, else by dynamic programming over one node after the other.
+// Sharding problems of real models with up to some twenty operators, solved by code that shares nothing with the
+// searches: by trying all choices if there are few, else by dynamic programming over one node after the other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// Costs of all combinations of some nodes' strategies, the last node's running fastest.
+/// Costs of all combinations of some nodes' strategies; the last node's varies fastest.
 struct Table {
   std::vector<std::size_t> nodes;
   std::vector<std::int64_t> costs;
@@ -24,7 +24,7 @@ std::int64_t plus(std::int64_t a, std::int64_t b) { return std::min(a + b, kForb
 
 std::size_t count(const StrategyProblem& problem, std::size_t node) { return problem.num_strategies(NodeId(node)); }
 
-/// Adds the tables up over all their nodes but `gone`, at the best strategy of that one.
+/// Adds up the tables over all their nodes except `gone`, at the best strategy of that one.
 Table eliminate(const StrategyProblem& problem, std::size_t gone, const std::vector<Table>& tables) {
   std::set<std::size_t> others;
   for (const Table& table : tables) others.insert(table.nodes.begin(), table.nodes.end());
@@ -54,7 +54,7 @@ Table eliminate(const StrategyProblem& problem, std::size_t gone, const std::vec
   return result;
 }
 
-/// The least computation + communication where memory does not bind; kForbidden if there is no choice.
+/// The least computation + communication without memory limits; kForbidden if there is no choice.
 std::int64_t least_cost_by_tables(const StrategyProblem& problem) {
   std::vector<Table> tables;
   for (const NodeId id : problem.nodes.ids()) {

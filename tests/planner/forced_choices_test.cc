@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-// Of every strategy of a node the best choice that has it, against trying all choices that have it.
+// The best choice with each strategy of a node, compared with trying all choices that have it.
 TEST(ForcedChoicesTest, AreTheBestThatHaveTheStrategy) {
   constexpr std::uint64_t kSeed = 71;
   Random random(kSeed);
@@ -25,7 +25,7 @@ TEST(ForcedChoicesTest, AreTheBestThatHaveTheStrategy) {
     });
     LevelOptions options;
     options.level = Level::kSpeed;
-    // Whether a search begins at a choice changes nothing of what is best.
+    // A start does not change the optimum.
     std::vector<std::optional<Choice>> starts(count);
     if (round % 2 == 0) {
       for_each_choice(problem, [&](const Choice& choice) {

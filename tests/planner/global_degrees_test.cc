@@ -1,5 +1,5 @@
-// Plans of global degrees (planner/problem/global_degrees.h). The oracle is what is known without them: the parallel modes
-// decide data parallelism and ZeRO operator by operator, and plans that are found and are of a kind must be found again.
+// Plans of global degrees (planner/problem/global_degrees.h). The oracle is independent of them: the parallel modes
+// decide data parallelism and ZeRO operator by operator, and a plan that is found and is of a kind must be found again.
 
 #include "planner/problem/global_degrees.h"
 
@@ -12,7 +12,7 @@
 namespace shardplan {
 namespace {
 
-/// Two layers as GPT has them, without attention, so that a search takes no time.
+/// Two layers of GPT without attention, so that a search takes no time.
 std::string layers(const std::string& parallel, const std::string& training = "") {
   return R"(shardplan: 1
 model: layers
@@ -42,7 +42,7 @@ ModelPlanner planner_of(const std::string& text, Level level) {
   return {std::make_shared<const Model>(read_model_text(text, "m.yaml")), read_cluster("ascend-910"), options};
 }
 
-/// Two of the named axes: "" none, "hccs".
+/// Up to two named axes: "" none, "hccs".
 std::vector<AxisRef> axes(const DeviceMesh& mesh, const std::string& name) {
   std::vector<AxisRef> found;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
@@ -51,7 +51,7 @@ std::vector<AxisRef> axes(const DeviceMesh& mesh, const std::string& name) {
   return found;
 }
 
-/// What differs from the degrees, by operator and by version.
+/// The differences from the degrees, by operator and by version.
 std::vector<std::string> differences(const ModelPlanner& planner, const Plan& plan, const GlobalDegrees& degrees) {
   const DegreesKind kind(planner.graph(), planner.versions(), planner.mesh(), degrees);
   std::vector<std::string> names;
@@ -65,8 +65,8 @@ std::vector<std::string> differences(const ModelPlanner& planner, const Plan& pl
   return names;
 }
 
-/// The plan of a mode is of the kind that its name says, is found again with the same figures, and a planner that is free to
-/// take anything finds none of that kind that is slower.
+/// The plan of a mode is of the kind that its name says, it is found again with the same figures, and a free search
+/// finds no slower plan of that kind.
 TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
   for (const char* training : {"", ", micro_batches: 2"}) {
     for (int zero = 0; zero <= 3; ++zero) {
@@ -92,14 +92,14 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
       const std::optional<Plan> found = free.plan_of_degrees(free.plan(Level::kSpeed, "auto"), degrees, &why);
       ASSERT_TRUE(found) << why;
       EXPECT_LE(found->time.step(), plan.time.step());
-      // Within the kind it may still choose which dimensions are cut: 13 % at most here.
+      // Within the kind it may still choose which dimensions are sharded: a difference of 13 % at most here.
       EXPECT_GE(found->time.step(), plan.time.step() * 8 / 10);
     }
   }
 }
 
-/// Tensor parallelism with and without a cut sequence, under all stages of ZeRO: the plan found is of the kind, and asked for
-/// again from itself it stays what it is, or gets better. So does the best plan of all where it is of some kind.
+/// Tensor parallelism with and without a sharded sequence, under all stages of ZeRO: the plan found is of the kind, and
+/// searched again from itself it stays the same or improves. So does the best plan of all if it is of some kind.
 TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
     const ModelPlanner planner = planner_of(layers("{}"), level);
@@ -119,7 +119,7 @@ TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
           }
           const std::optional<Plan> again = planner.plan_of_degrees(*found, degrees, &why);
           ASSERT_TRUE(again) << why;
-          // From a better plan level 2 may go on to one that is better still.
+          // Starting from a better plan, level 2 may find an even better one.
           EXPECT_LE(again->time.step(), found->time.step());
           EXPECT_GE(again->time.step(), found->time.step() / 100 * (level == Level::kSpeed ? 97 : 100));
           if (level != Level::kSpeed) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Bytes kFullMemory = 1000;
 
-/// Plans are told apart by the number of their strategies.
+/// Plans are distinguished by the number of their strategies.
 Plan plan_of(std::size_t number, Picoseconds step, Bytes peak) {
   Plan plan;
   plan.options.level = Level::kSpeed;
@@ -98,7 +98,7 @@ TEST_F(IncumbentPlanTest, ThePlanBeforeIsRefinedIfItTookHardlyLonger) {
     EXPECT_EQ(number_of(plan.plan()), 1u);
     EXPECT_EQ(plan.step(), 98'000);
   }
-  can_be(2, 99'000, 100);  // 1 % shorter: the plan before is given up
+  can_be(2, 99'000, 100);  // 1 % shorter: the plan before is dropped
   IncumbentPlan plan = incumbent(plan_of(1, 100'000, 100));
   plan.try_all({decisions_of(2)}, std::nullopt);
   plan.refine_order();

@@ -18,7 +18,7 @@ Plan smallest_plan(const std::string& text, Bytes capacity, bool uniform_layers 
   return ModelPlanner(model, read_cluster("ascend-910"), options).smallest();
 }
 
-// Three layers whose inner activations are four times as large as what lies between them.
+// Three layers whose inner activations are four times as large as those between them.
 constexpr const char* kDeep = R"(
 shardplan: 1
 model: deep
@@ -59,7 +59,7 @@ TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
   EXPECT_TRUE(answer.obstacles.empty());
 }
 
-// Nothing after the last layer is recomputed: its activations are laid out otherwise than those of the others.
+// Nothing after the last layer is recomputed: its activations have other layouts than those of the others.
 TEST(InfeasibilityAnalysisTest, SaysWhereLayersThatDifferFit) {
   using Kind = Infeasibility::Remedy::Kind;
   std::string text = kDeep;
@@ -82,7 +82,7 @@ TEST(InfeasibilityAnalysisTest, SaysWhereLayersThatDifferFit) {
 TEST(InfeasibilityAnalysisTest, SaysWhatAStrategyCosts) {
   const std::string text = std::string(kDeep) + "strategies:\n  layers.*.up.weight: {strategy: [1, 1]}\n";
   const Plan free = smallest_plan(kDeep, kUnlimitedBytes);
-  // Three weights of 1 MiB whole instead of in eight pieces.
+  // Three weights of 1 MiB each replicated instead of in eight pieces.
   const Plan smallest = smallest_plan(text, free.memory.peak + free.memory.peak / 100);
   const Infeasibility answer = analyse_infeasibility(smallest);
   ASSERT_EQ(answer.obstacles.size(), 1u);

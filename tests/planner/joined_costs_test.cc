@@ -118,7 +118,7 @@ TEST(JoinedCostsTest, LeadingClassesTakeTheirOwnTime) {
   }
 }
 
-/// What redistributions of random layouts take, in all and on a level of links.
+/// The times of redistributions of random layouts, in total and on one level of links.
 TEST(CountedOnPathTest, ShortestPathsKeepTheirTimesOnLevels) {
   const Cluster cluster = read_cluster("dgx-a100x4");
   const RooflineCosts costs(cluster, make_mesh(cluster));
@@ -166,7 +166,7 @@ TEST(CountedOnPathTest, ShortestPathsKeepTheirTimesOnLevels) {
         EXPECT_EQ(counted, way.time);
       }
       if (sum > 0 && elsewhere > 0) ++num_on_both;
-      // Where steps start up there is mostly one shortest way.
+      // If steps have start-ups, there is usually one shortest path.
       if (which.first == Which::kOnLevel && counted == sum) ++num_equal;
     }
   }

@@ -90,7 +90,7 @@ TEST(KernelFusionTest, HandWrittenKernelsEndWithTheSoftmaxAndLeaveNormsAlone) {
   EXPECT_TRUE(tested.of("norm.layer_norm").is_started && tested.of("norm.layer_norm").reads(0));
 }
 
-// Backward as forward: the gradients of the softmax and of the scale are one kernel, that of the dropout is its own.
+// Backward as in forward: the gradients of the softmax and of the scale are one kernel, that of the dropout is another.
 TEST(KernelFusionTest, HandWrittenGradientsAreThoseOfTheKernels) {
   const std::string text =
       fmt::format("{}  mean: {{op: ReduceMean, in: norm, axis: [0, 1, 2]}}\nloss: mean\ntraining: {{optimizer: sgd}}\n",
@@ -122,7 +122,7 @@ TEST(KernelFusionTest, ABiasIsAddedWhileTheProductIsWritten) {
 TEST(KernelFusionTest, MovesAreViewsWhereStridesAreRead) {
   const Fused tested = fused(kFusedAttention);
   for (const char* name : {"split", "q", "k", "v"}) EXPECT_TRUE(tested.of(name).is_free) << name;
-  EXPECT_FALSE(tested.of("back").is_free);  // the reshape puts heads together that lie apart
+  EXPECT_FALSE(tested.of("back").is_free);  // the reshape merges heads that are apart in memory
 }
 
 TEST(KernelFusionTest, WhatAnotherKernelReadsIsWritten) {
@@ -135,7 +135,7 @@ TEST(KernelFusionTest, WhatAnotherKernelReadsIsWritten) {
   EXPECT_FALSE(read_twice.of("norm.layer_norm").reads(0));
 }
 
-// d reads c, which is made of b by a contraction: a kernel of a, b and d would wait for itself.
+// d reads c, which a contraction computes from b: a kernel of a, b and d would wait for itself.
 TEST(KernelFusionTest, NoPathLeavesAKernelAndComesBack) {
   const Fused tested = fused(R"(
 inputs: {x: [8, 8]}
@@ -159,7 +159,7 @@ TEST(KernelFusionTest, WithoutFusionEveryOperatorIsAKernel) {
   for (const char in_registers : none.in_registers) EXPECT_FALSE(in_registers);
 }
 
-// On random choices `evaluate` says what the program sums to, recomputation and micro-batches included.
+// For random choices `evaluate` gives the program's sums, including recomputation and micro-batches.
 TEST(KernelFusionTest, ProblemAndProgramAgree) {
   for (const char* recompute : {"false", "true"}) {
     const std::string text = fmt::format(R"(

@@ -51,7 +51,7 @@ TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
   EXPECT_LT(kept->time.step(), gathered->time.step());
 }
 
-/// A plan that hides most of what it communicates, searched by itself, beside the plan of a free search.
+/// A plan that hides most of its communication, searched on its own, compared with the plan of a free search.
 struct Case {
   const char* name;
   const char* model;
@@ -74,7 +74,7 @@ TEST_P(KindPlans, AreNotFasterThanThePlan) {
   std::string why;
   const std::optional<Plan> found = planner.plan_of_degrees(plan, degrees, &why);
   ASSERT_TRUE(found) << why;
-  // A kind has a search of its own there, which may go further by a little.
+  // There a kind has its own search, which may get slightly further.
   EXPECT_LE(plan.time.step(), found->time.step() + found->time.step() / 500);
 }
 

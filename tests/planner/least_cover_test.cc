@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// A communication and a kernel that it may run beside.
+/// A communication and a kernel that it may overlap with.
 bool is_covered(const std::vector<Hideable>& communications, const Cover& cover) {
   for (std::size_t i = 0; i < communications.size(); ++i) {
     for (std::size_t op = 0; op < cover.kernels.size(); ++op) {
@@ -61,8 +61,8 @@ TEST(LeastCoverTest, WhatTakesNoTimeIsLeftOutWhereItsKernelsAreIn) {
   first.insert(OperatorId(0));
   both.insert(OperatorId(0));
   both.insert(OperatorId(1));
-  // The kernel takes less than what may run beside it: it is the cover. The second communication takes nothing here, but may
-  // under other strategies; beside kernel 0 alone it is covered, beside both it is not.
+  // The kernel takes less time than what it may overlap with: it is the cover. The second communication takes no time
+  // here, but may under other strategies; next to kernel 0 alone it is covered, next to both it is not.
   const std::vector<Hideable> communications = {{9, first}, {0, first}, {0, both}};
   const Cover cover = least_cover(communications, {5, 5});
   EXPECT_EQ(cover.kernels, (std::vector<char>{1, 0}));

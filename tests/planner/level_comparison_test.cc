@@ -1,4 +1,4 @@
-// Levels do not contradict each other: what one finds, the others know.
+// Levels do not contradict each other: each knows the plans that the others found.
 #include "planner/level_comparison.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(LevelComparisonTest, EachLevelJudgesInItsOwnQuantity) {
   EXPECT_TRUE(is_better_at(Level::kSpeed, plan, quiet));
   EXPECT_TRUE(is_better_at(Level::kMemory, plan, quiet));
   EXPECT_FALSE(is_better_at(Level::kMemory, plan_of(Level::kRatio, 90, 20, 9'950), plan));     // within the slack
-  EXPECT_FALSE(is_better_at(Level::kRatio, plan_of(Level::kRatio, 50, 20, 10'000, 5), plan));  // at repeated work
+  EXPECT_FALSE(is_better_at(Level::kRatio, plan_of(Level::kRatio, 50, 20, 10'000, 5), plan));  // with repeated work
   EXPECT_FALSE(is_better_at(Level::kSpeed, plan_of(Level::kRatio, 1, 1, 2'000'000), plan));    // does not fit
   EXPECT_TRUE(is_better_at(Level::kSpeed, plan, plan_of(Level::kRatio, 1, 1, 2'000'000)));
   EXPECT_FALSE(is_better_at(Level::kSpeed, Plan(), plan));
@@ -49,7 +49,7 @@ TEST(LevelComparisonTest, EachLevelJudgesInItsOwnQuantity) {
 
 TEST(LevelComparisonTest, NoLevelIsBeatenInItsOwnObjective) {
   for (const char* name : {"mlp", "lenet", "basic-blocks", "basic-blocks-net2", "semi-auto-matmul"}) {
-    // Hardly any work, so that what a level finds alone is poor, and enough of it.
+    // Hardly any work, so that a level by itself finds poor plans, and enough work.
     for (const std::uint64_t work : {200'000u, 300'000'000u}) {
       SCOPED_TRACE(std::string(name) + " with work " + std::to_string(work));
       const std::vector<Plan> plans = plans_of_levels(planner_of(name, work), kDefaultSearch);
@@ -59,7 +59,7 @@ TEST(LevelComparisonTest, NoLevelIsBeatenInItsOwnObjective) {
         ASSERT_EQ(own.options.level, level);
         EXPECT_LE(own.bound.amount, own.cost.amount);
         for (const Plan& other : plans) {
-          // Level 0 has fewer candidates: a plan that repeats no work is among them, any other need not be.
+          // Level 0 has fewer candidates: a plan without repeated work is among them, others need not be.
           if (level == Level::kRatio && other.time.repeated > 0) continue;
           EXPECT_FALSE(is_better(other, own))
               << to_string(level) << " is beaten by " << to_string(other.options.level) << ", " << other.options.search;
@@ -72,7 +72,7 @@ TEST(LevelComparisonTest, NoLevelIsBeatenInItsOwnObjective) {
 TEST(LevelComparisonTest, AKnownPlanIsAStart) {
   const ModelPlanner planner = planner_of("mlp", 100'000'000);
   std::vector<Plan> best = {planner.plan(Level::kSpeed, kDefaultSearch)};
-  // Propagation alone ends elsewhere; from the best plan it ends there.
+  // Propagation alone ends at another plan; started from the best plan it ends there.
   EXPECT_LE(planner.plan(Level::kSpeed, "propagation", {}, {}, best).time.additive(), best[0].time.additive());
 }
 

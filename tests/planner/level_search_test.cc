@@ -12,8 +12,8 @@
 namespace shardplan {
 namespace {
 
-// Level 0 is the least communication, then the least computation: with costs of a few tens, the weighted sum in which
-// communication counts 1000 times says the same and is tried out.
+// Level 0 minimises communication, then computation. With costs of a few tens this equals a weighted sum in which
+// communication counts 1000 times, and all choices can be tried.
 TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   Random random(5);
   for (int i = 0; i < 60; ++i) {
@@ -30,7 +30,7 @@ TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   }
 }
 
-// Where memory hardly binds, and where it cannot bind, the answer is that of the search with all limits.
+// If memory hardly binds, or cannot bind, the answer is that of the search with all limits.
 TEST(LevelSearchTest, FastestIsTheLeastSumUnderTheLimits) {
   Random random(6);
   for (int i = 0; i < 60; ++i) {
@@ -58,7 +58,7 @@ class FruitlessSearch : public Search {
   }
 };
 
-/// Takes its time, and finds what "auto" does with a bound that says nothing.
+/// A slow search that finds what "auto" finds, with a useless bound.
 class SlowSearch : public Search {
  public:
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
@@ -76,7 +76,8 @@ class SlowSearch : public Search {
   mutable std::vector<double> seconds_;
 };
 
-// All searches of a level have its limit together. What one takes is gone for the next, down to a moment: 0 would be none.
+// All searches of a level share its limit. Each takes from what is left for the next, down to a moment: 0 would mean no
+// limit.
 TEST(LevelSearchTest, ATimeLimitIsForAllSearchesOfALevel) {
   Random random(8);
   const StrategyProblem problem = random_problem(random, {});
@@ -92,8 +93,8 @@ TEST(LevelSearchTest, ATimeLimitIsForAllSearchesOfALevel) {
   }
 }
 
-// The weighted sum's bound says something of communication whether or not a plan was found: 40 of it, if all 30 of
-// computation count.
+// The weighted sum's bound gives a bound on communication whether or not a plan was found: 40, if all 30 of computation
+// are subtracted.
 TEST(LevelSearchTest, RatioWithoutAPlanHasABoundOnCommunication) {
   StrategyProblem problem;
   problem.strategy_tables = {{{{10, 1}, {30, 0}}}};
@@ -103,7 +104,7 @@ TEST(LevelSearchTest, RatioWithoutAPlanHasABoundOnCommunication) {
   EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, 40}));
 }
 
-/// Answers with what it is given and remembers what was asked for.
+/// Returns the given answers and records the requests.
 class NotedSearch : public Search {
  public:
   NotedSearch(std::int64_t cost, std::int64_t bound) : cost_(cost), bound_(bound) {}
@@ -122,8 +123,9 @@ class NotedSearch : public Search {
   std::int64_t cost_, bound_;
 };
 
-// Whether the small problem of communication alone is searched as well depends on where the weighted sum's search ended: a
-// proof that took a moment takes another one; one that ended at a gap which is good enough would end there again.
+// Whether the small problem of communication alone is searched too depends on how the search of the weighted sum ended:
+// if its proof took a moment, another one is affordable; if it ended at a sufficient gap, the second would end there
+// too.
 TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
   StrategyProblem problem;
   problem.strategy_tables = {{{{100, 1'000'000}}}};
@@ -138,7 +140,8 @@ TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
     options.first_answer = [&](const Choice& choice) { first_answers.push_back(choice); };
     search_level(problem, search, options);
     EXPECT_EQ(first_answers.size(), 1u);
-    EXPECT_LT(search.asked[0].limits.loose_gap, options.limits.loose_gap);  // all computation is taken from its bound
+    EXPECT_LT(search.asked[0].limits.loose_gap,
+              options.limits.loose_gap);  // all computation is subtracted from its bound
     std::vector<Objective> result;
     for (const SearchOptions& asked : search.asked) result.push_back(asked.objective);
     return result;
@@ -149,7 +152,7 @@ TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
   EXPECT_EQ(objectives(5e-2), (std::vector{sum, communication}));
 }
 
-// A bound on memory alone is that of the level, but no time goes into a fast plan.
+// A bound on memory alone is that of the level, but takes no time for a fast plan.
 TEST(LevelSearchTest, BoundOnMemoryIsThatOfTheLevel) {
   Random random(7);
   LevelOptions level;

@@ -37,7 +37,7 @@ TEST(LimitRepairTest, LimitsFallWhereTheProgramHoldsTooMuch) {
   const Choice choice{{StrategyId(0), StrategyId(0)}};
   // At time 1 the search sees 140; the redistribution holds 180, 30 more than 150: 140 - 30.
   EXPECT_EQ(lowered_limits(problem, {}, choice, program(), profile(180), 150), (std::vector<Bytes>{200, 110, 200}));
-  // A choice that holds 140 is out then, one that holds less may stay.
+  // A choice that holds 140 is then excluded, one that holds less may stay.
   StrategyProblem lowered = problem;
   lowered.memory_limits = lowered_limits(problem, {}, choice, program(), profile(180), 150);
   EXPECT_FALSE(evaluate(lowered, choice).feasible);
@@ -61,7 +61,7 @@ TEST(LimitRepairTest, NoLimitIsRaisedAndNoneFallsBelowNothing) {
 TEST(LimitRepairTest, WhatIsHeldBetweenTwoTimesLowersBoth) {
   const StrategyProblem problem = two_operators();
   const Choice choice{{StrategyId(0), StrategyId(0)}};
-  // The step's second operator lies between the problem's first two times, which hold 100 and 140.
+  // The step's second operator is between the problem's first two times, at which 100 and 140 are held.
   const ProblemTimes times = {{0, 0}, {0, 1}, {2, 2}};
   EXPECT_EQ(lowered_limits(problem, times, choice, program(), profile(180), 150), (std::vector<Bytes>{70, 110, 200}));
 }

@@ -1,4 +1,4 @@
-// Answers where a limit ends the search early, and for steps that are longer than times can say.
+// Answers when a limit ends the search early, and for steps too long for the type of times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ operators:
   }
 }
 
-// Level 0's search leaves it open for this model; the least memory says it.
+// Level 0's search leaves this open; the least memory decides it.
 TEST(LimitsTest, AllLevelsSayThatNothingFits) {
   const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml"));
   const ModelPlanner planner(model, read_cluster("dgx-h100"), {});
@@ -42,7 +42,7 @@ TEST(LimitsTest, AllLevelsSayThatNothingFits) {
   }
 }
 
-// Stages get parts of the work; a part of next to nothing is still a limit.
+// Stages get parts of the work; a tiny part is still a limit.
 TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   ModelOverrides overrides;
   overrides.dims = {{"L", 1}};

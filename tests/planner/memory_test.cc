@@ -30,21 +30,21 @@ ModelPlanner transformer_planning(const Sizes& sizes, const std::string& paralle
   auto model = std::make_shared<const Model>(read_model_text(text, "transformer.yaml", {dims, {}}));
   PlanOptions options;
   options.capacity = kUnlimitedBytes;
-  options.overlap = false;  // what is held in the order of the graph
+  options.overlap = false;  // the memory in graph order
   return {model, take_devices(read_cluster("dgx-a100"), sizes.devices), options};
 }
 Plan transformer(const Sizes& sizes, const std::string& strategies = "", const std::string& parallel = "") {
   return transformer_planning(sizes, parallel, strategies).plan(Level::kSpeed, "auto");
 }
 
-/// What is there all the time.
+/// The bytes that are always in memory.
 Bytes stored_bytes(const Plan& plan) {
   Bytes sum = 0;
   for (const Binding& given : plan.program.given) sum += given.is_input ? 0 : plan.program.values[given.value].bytes;
   return sum;
 }
 
-/// What is held for the backward pass when it begins.
+/// The bytes held for the backward pass when it begins.
 Bytes kept_bytes(const Plan& plan) {
   for (std::size_t i = 0; i < plan.program.instructions.size(); ++i) {
     if (plan.program.instructions[i].pass == Pass::kBackward) return plan.memory.bytes[i] - stored_bytes(plan);
@@ -58,7 +58,7 @@ double kept_per_layer(Sizes sizes, const std::string& strategies = "", const std
   return static_cast<double>(kept_bytes(transformer(sizes, strategies, parallel)) - one);
 }
 
-// What is not cut over x is on all its devices.
+// What is not sharded over x is on all its devices.
 const char* const kTensorParallel = R"(strategies:
   layers.*.norm1.layer_norm: {in_strategy: [[{}, {}, {}], [{}], [{}]]}
   layers.*.attn.qkv.matmul: {in_strategy: [[{}, {}, {}], [{x}, {}]]}
@@ -74,7 +74,7 @@ const char* const kTensorParallel = R"(strategies:
   layers.*.add2: {in_strategy: [[{}, {}, {}], [{}, {}, {}]]}
 )";
 
-// Norms, dropouts and sums on pieces of the sequence.
+// Norms, dropouts and sums sharded over the sequence.
 const char* const kSequenceParallel = R"(strategies:
   layers.*.norm1.layer_norm: {in_strategy: [[{}, {x}, {}], [{}], [{}]]}
   layers.*.attn.qkv.matmul: {in_strategy: [[{}, {}, {}], [{x}, {}]]}
@@ -88,8 +88,9 @@ const char* const kSequenceParallel = R"(strategies:
   layers.*.add2: {in_strategy: [[{}, {x}, {}], [{}, {x}, {}]]}
 )";
 
-// Korthikanti et al. 2022, table 2: bytes per layer, 2 per activation, 1 per dropout mask. With sequence parallelism a device
-// keeps its part of what the two norms give, and gathers it again for the backward pass; else that takes 4 sbh.
+// Korthikanti et al. 2022, table 2: bytes per layer, 2 per activation, 1 per dropout mask. With sequence parallelism a
+// device keeps its part of the two norms' results, and gathers it again for the backward pass; otherwise they take 4
+// sbh.
 TEST(MemoryTest, ActivationsOfATransformerLayerAreThoseOfKorthikanti) {
   const Sizes sizes;
   const double sbh = static_cast<double>(sizes.length * sizes.batch * sizes.hidden);
@@ -125,15 +126,15 @@ double held_at_update(const Plan& plan) {
   return 0;
 }
 
-// Weights of 2 bytes, gradients, master copies and two moments of 4 each; besides a step count for every tensor and
-// what the first update needs on the way.
+// Weights of 2 bytes, gradients, master copies and two moments of 4 each; in addition a step counter per tensor and
+// temporary values of the first update.
 TEST(MemoryTest, MixedPrecisionAdamWTakes18BytesAParameter) {
   EXPECT_NEAR(held_at_update(transformer({8, 16, 64, 4, 8, 1})), 18, 0.05);
 }
 
 TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
   for (const std::int64_t dp : {2, 8}) {
-    // Parameters whole, gradients partial sums: only what the update reads and writes is cut.
+    // Parameters replicated, gradients as partial sums: only what the update reads and writes is sharded.
     const ModelPlanner planning = transformer_planning(
         {8, 16, 64, 4, 8, dp}, ", parallel_mode: data_parallel, enable_parallel_optimizer: true", "");
     const Plan found = planning.plan(Level::kSpeed, "auto");
@@ -141,13 +142,13 @@ TEST(MemoryTest, TheParallelOptimizerCuts12Of18BytesAParameter) {
   }
 }
 
-// What a view shows is held once, until the last reader of either; an optimizer writes over the old values.
+// A view and its source are held once, until the last reader of either; an optimizer overwrites the old values.
 TEST(MemoryTest, ViewsAndNewValuesTakeNoMemoryOfTheirOwn) {
   const auto plan_of = [](const std::string& text) {
     auto model = std::make_shared<const Model>(read_model_text("shardplan: 1\nmodel: m\n" + text, "m.yaml"));
     return ModelPlanner(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(Level::kSpeed, "auto");
   };
-  // x, its sum and a square at the same time; the view and the identity stand in x and in the sum.
+  // x, its sum and a square at the same time; the view and the identity are in the memory of x and of the sum.
   const Plan views = plan_of(
       "inputs: {x: [64, 4, 16]}\n"
       "operators:\n"
@@ -169,8 +170,8 @@ TEST(MemoryTest, ViewsAndNewValuesTakeNoMemoryOfTheirOwn) {
   EXPECT_NEAR(static_cast<double>(update.memory.peak) / (1024 * 1024 * 4), 3, 0.05);
 }
 
-// What a gather holds while it runs is most of a model this small, and a search does not see it: no plan of least memory holds
-// more than data parallelism, or than a plan that another level finds.
+// In a model this small most of the memory is held by a running gather, which a search does not see: no plan with the
+// least memory holds more than data parallelism, or than a plan that another level finds.
 TEST(MemoryTest, SmallModelsAreNotGatheredIntoMoreThanTheySave) {
   for (const int rows : {8, 16, 64}) {
     for (const int columns : {8, 16, 48}) {

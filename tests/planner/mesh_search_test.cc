@@ -32,7 +32,7 @@ TEST(MeshSearchTest, ShapesCutTheLevelsInThreePiecesTheUsualOneFirst) {
   EXPECT_EQ(texts("a=2, b=1, c=8").size(), 2u);
 }
 
-// Against a count that shares nothing with it: compositions of the exponents.
+// Compared with an independent count: compositions of the exponents.
 TEST(MeshSearchTest, OfOneAxisAllOrderedFactorizationsAreTried) {
   for (const std::int64_t size : {16, 30, 36, 64, 128, 210}) {
     std::set<std::string> expected;
@@ -52,7 +52,7 @@ TEST(MeshSearchTest, OfOneAxisAllOrderedFactorizationsAreTried) {
   }
 }
 
-// Six heads and six experts on twelve devices: which of the pieces 2, 2, 3 stand together matters.
+// Six heads and six experts on twelve devices: it matters which of the pieces 2, 2, 3 are combined.
 constexpr char kWideModel[] = R"(shardplan: 1
 cluster: wide.yaml
 inputs: {x: [24, 48]}

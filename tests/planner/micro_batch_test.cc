@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-/// Two linear maps cut over the batch only, so that their gradients are sums over all devices.
+/// Two linear maps sharded over the batch only, so that their gradients are sums over all devices.
 std::string mlp(const std::string& training) {
   return R"(
 shardplan: 1
@@ -70,7 +70,7 @@ TEST(MicroBatchTest, GradientsAreReducedOnceBehindTheLastMicroBatch) {
 }
 
 TEST(MicroBatchTest, WhereMemoryIsShortTheSumsAreCutAndReducedWithEachMicroBatch) {
-  // Weights and their states take 4 * 4 MiB each, whole or cut; whole sums another 4 each.
+  // Weights and their states take 4 * 4 MiB each, replicated or sharded; replicated sums another 4 each.
   const ModelPlanner large = planning(mlp(", micro_batches: 8"), kUnlimitedBytes);
   const Bytes smallest = large.smallest().memory.peak;
   const Plan plan = planning(mlp(", micro_batches: 8"), smallest + (Bytes{1} << 20)).plan(Level::kSpeed, "auto");

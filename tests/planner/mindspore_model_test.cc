@@ -1,5 +1,5 @@
-// MindSpore's published choices (its test-suite's dynamic programming; reference figures G1, G5, G7, G9), found by our
-// searches on the problem that MindSporeModel builds. The same figures come from brute force over hand-written
+// MindSpore's published choices (from its test suite's dynamic programming; reference figures G1, G5, G7, G9), found by
+// our searches on the problem that MindSporeModel builds. The same figures come from brute force over hand-written
 // candidates in tests/costmodel/mindspore_costs_test.cc, which shares only the formulas.
 #include "planner/mindspore_model.h"
 
@@ -44,7 +44,7 @@ operators:
   a: {op: Mul, in: [x, y]}
 )";
 
-/// The cuts of an operator's factors, "(16,1,1)".
+/// The numbers of pieces of an operator's factors, "(16,1,1)".
 std::string cuts_text(const Strategy& strategy) {
   std::string text;
   for (const auto& axes : strategy.factors) text += fmt::format("{}{}", text.empty() ? "(" : ",", num_pieces(axes));
@@ -93,14 +93,14 @@ TEST_P(MindSporeGolden, IsFound) {
       strategies.push_back(chosen[op].value());
       EXPECT_EQ(cuts_text(strategies[op]), golden.strategies[op.value()]) << search;
     }
-    // The value of given strategies is the problem's.
+    // `value` of given strategies equals the problem's.
     EXPECT_EQ(tested.value(strategies), MindSporeValue{found.cost}) << search;
   }
 }
 INSTANTIATE_TEST_SUITE_P(MindSporeModelTest, MindSporeGolden, testing::ValuesIn(kGoldens),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// A random choice costs in `value` what the problem says, edges through reshapes and shared parameters included.
+// `value` of a random choice equals its cost in the problem, including edges through reshapes and shared parameters.
 TEST(MindSporeModelTest, ValueIsTheProblemsOnRandomChoices) {
   const Model model = read_model_text(R"(
 shardplan: 1

@@ -59,7 +59,7 @@ std::map<std::string, int> collectives(const Plan& plan) {
 
 using Counts = std::map<std::string, int>;
 
-// Five parameters: each gradient is summed by one collective, and nothing else moves but the loss.
+// Five parameters: each gradient is summed by one collective, and apart from the loss nothing else is communicated.
 TEST(ModeStrategiesTest, DataParallelSumsEachGradientOnceAtEveryLevel) {
   const std::string text = std::string(kModePerceptron) +
                            "training: {optimizer: momentum}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
@@ -152,7 +152,7 @@ loss: loss
 parallel: {parallel_mode: semi_auto_parallel, mesh: {dp: 8}}
 )";
 
-// The gradient of v needs no v; w is read again for the gradient of r.
+// The gradient of v does not need v; w is read again for the gradient of r.
 TEST(ModeStrategiesTest, WhatIsStoredInPiecesIsGatheredAgainAndItsGradientSummedInPieces) {
   for (const Level level : kLevels) {
     const Counts found =
@@ -174,7 +174,8 @@ TEST(ModeStrategiesTest, WhatIsStoredInPiecesIsGatheredAgainAndItsGradientSummed
   EXPECT_EQ(scattered, 2);
 }
 
-// The gradient of the sum is that of both its operands as it is; the row-cut product reads it whole, the norm in pieces.
+// The gradient of the sum is passed to both of its operands unchanged; the row-sharded product reads it gathered, the
+// norm in pieces.
 TEST(ModeStrategiesTest, AGradientThatIsHandedOnLiesAsEachForwardOperatorDoes) {
   const Plan plan = planned(R"(
 shardplan: 1
@@ -190,7 +191,7 @@ loss: loss
 training: {optimizer: sgd}
 parallel: {parallel_mode: semi_auto_parallel, mesh: {tp: 8}}
 )");
-  // Each device has the rows of w that it multiplies, and makes their gradient alone: nothing of w is communicated.
+  // Each device has the rows of w that it multiplies, and computes their gradient alone: nothing of w is communicated.
   for (const Instruction& instruction : plan.program.instructions) {
     if (instruction.kind != InstructionKind::kCollective) continue;
     EXPECT_EQ(plan.program.values[instruction.inputs[0]].type.shape != Shape({256, 256}), true) << instruction.name;
@@ -266,7 +267,8 @@ TEST(ModeStrategiesTest, OneParameterInTwoStrategiesIsANoticeOrMindSporesError) 
             "    MindSpore wants one strategy of a parameter");
 }
 
-// The document's column-cut MatMul: the weight stays cut in the backward pass and in the update, and nothing is summed.
+// The document's column-sharded MatMul: the weight stays sharded in the backward pass and in the update, and nothing is
+// summed.
 TEST(ModeStrategiesTest, BackwardOperatorsLieAsTheForwardOperatorDoes) {
   const Plan plan = planned(R"(
 shardplan: 1

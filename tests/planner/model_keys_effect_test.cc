@@ -1,5 +1,5 @@
-// No key of a model file is silent: for each there are two models that differ in its value alone, and the plan, the
-// program or the report on them differs, too, or the value is refused.
+// Every key of a model file has an effect: for each there are two models that differ in its value alone, and their
+// plan, program or report differs too, or the value is rejected.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What a user sees of a model: its name and cluster, the graph, the plan, its program and the notices; or the faults.
+/// Everything that a user sees of a model: its name and cluster, the graph, the plan, its program and the notices; or
+/// the errors.
 std::string planned_and_printed(const std::string& text) {
   try {
     auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
@@ -115,8 +116,8 @@ const std::string& seen(const std::string& text) {
   return at->second;
 }
 
-/// `from` in the model above becomes `first` in one and `second` in the other, `also_from` in both `also_to`. Where the
-/// key is refused, `fault` is in what is said. The custom operator's reduced factor in pieces.
+/// `from` in the model above becomes `first` in one and `second` in the other, `also_from` becomes `also_to` in both.
+/// If the key is rejected, `fault` is part of the message. The custom operator's reduced factor is in pieces.
 constexpr const char* kCutOverH = "parallel: {mesh: {dp: 2, mp: 4}}\nstrategies: {j: {in_strategy: ((1, 4), (4, 1))}}";
 
 struct KeyCase {
@@ -307,7 +308,7 @@ const std::vector<Section>& sections() {
          "  context: {op: BatchMatMul, in: [weights, heads]}\n"
          "  merged: {op: Reshape, in: context, shape: [B, C]}\n"
          "  l: {op: Add, in: [i, merged]}\n"},
-        // The bound of uniform plans' layers is another one, and so is what is said of it.
+        // The bound of layers of uniform plans is another one, and so is the text about it.
         {"layers", kParallel, "parallel: {layers: free, mesh: {dp: 2, mp: 4}}",
          "parallel: {layers: uniform, mesh: {dp: 2, mp: 4}}"},
         {"uneven", kParallel, "parallel: {uneven: true, parallel_mode: data_parallel}",

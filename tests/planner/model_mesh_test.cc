@@ -44,7 +44,7 @@ TEST(ModelMeshTest, TheOutermostLevelIsCutWhereTheBatchNeedsIt) {
   EXPECT_EQ(pieces_of("dgx-a100x64", 16), "{ib:(1)4, ib:(4)16, nvlink}");
   EXPECT_EQ(pieces_of("dgx-a100x64", 8), "{ib, nvlink:(1)2, nvlink:(2)4}") << "nvlink cuts as much";
   EXPECT_EQ(pieces_of("dgx-a100x64", 1), "{ib, nvlink:(1)2, nvlink:(2)4}");
-  // 1520 in 64 pieces of 24: little of it is padding. In equal pieces 16 is the most.
+  // 1520 in 64 pieces of 24 has little padding. In equal pieces 16 is the most.
   EXPECT_EQ(pieces_of("dgx-a100x64", 1520), "{ib, nvlink:(1)2, nvlink:(2)4}");
   EXPECT_EQ(pieces_of("dgx-a100x64", 1520, false), "{ib:(1)4, ib:(4)16, nvlink}");
 }

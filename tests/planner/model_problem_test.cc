@@ -13,7 +13,7 @@
 namespace shardplan {
 namespace {
 
-/// The choice of another problem of the same model.
+/// The corresponding choice of another problem of the same model.
 Choice same_choice(const PlannedModel& model, const Choice& choice, const ModelProblem& of) {
   IdVector<OperatorId, Strategy> strategies;
   for (const OperatorId op : model.graph.operators().ids()) strategies.push_back(model.problem.strategy(op, choice));
@@ -28,7 +28,7 @@ struct Counted {
   std::size_t nearer = 0;  // choices whose peak with copies is higher than without
 };
 
-// What a program holds is the measure: it is counted instruction by instruction, from the sizes of its values.
+// The reference is what a program holds, counted instruction by instruction from the sizes of its values.
 Counted check_peaks(const std::string& text, const std::vector<MeshAxis>& axes, int rounds) {
   const PlannedModel model(read_model_text(text, "m.yaml"), "ascend-910", axes);
   const ModelProblem with_copies = model.with_copies();
@@ -72,7 +72,7 @@ TEST(ModelProblemTest, HoldsNoMoreThanTheProgramsOfRandomModels) {
   EXPECT_GT(copies, 100u);
 }
 
-// `start` is read twice: as the rows of a product, whole or cut, and at the end.
+// `start` is read twice: as the rows of a product, replicated or sharded, and at the end.
 TEST(ModelProblemTest, CountsACopyWhereLayoutsDiffer) {
   const PlannedModel model(read_model_text(R"(
 shardplan: 1

@@ -12,7 +12,7 @@ namespace {
 
 constexpr NearLimits kAll{std::numeric_limits<std::int64_t>::max(), 0, 10'000, 1'000'000};
 
-/// Whether no other strategy of a node is cheaper while all others stay as they are; counts what is forbidden first.
+/// Whether no single node has a cheaper strategy while all others stay unchanged; forbidden ones are counted first.
 bool is_cheapest(const StrategyProblem& problem, Choice choice, NodeId node) {
   const auto rank = [&] {
     const Evaluation value = evaluate(problem, choice);
@@ -26,7 +26,7 @@ bool is_cheapest(const StrategyProblem& problem, Choice choice, NodeId node) {
   return true;
 }
 
-/// Whether all that changed with one node, and all neighbours of what changed, are as cheap as they can be.
+/// Whether everything that changed with one node, and all neighbours of the changed nodes, are as cheap as they can be.
 bool is_settled_around(const StrategyProblem& problem, const Choice& center, const Choice& choice, NodeId given) {
   const auto is_changed = [&](NodeId node) { return choice.strategy[node] != center.strategy[node]; };
   if (!is_changed(given)) return false;
@@ -68,7 +68,7 @@ TEST(NearChoicesTest, NodesThatChangeTogetherDo) {
   EXPECT_TRUE(near_choices(problem, center, limits).empty());
 }
 
-// Two nodes may change by themselves: the cheapest of each, not both of the one that gains more.
+// Two nodes may change independently: the cheapest of each, not both of the one that gains more.
 TEST(NearChoicesTest, OfWhatChangesTheSameMostTheCheapestAreGiven) {
   StrategyProblem problem;
   const StrategyTableId much = problem.strategy_tables.push_back({{{100, 0}, {40, 0}, {50, 0}}});
@@ -82,7 +82,7 @@ TEST(NearChoicesTest, OfWhatChangesTheSameMostTheCheapestAreGiven) {
   ASSERT_EQ(near.size(), 2u);
   EXPECT_EQ(near[0].choice, (Choice{{StrategyId(1), StrategyId(0)}}));
   EXPECT_EQ(near[1].choice, (Choice{{StrategyId(0), StrategyId(1)}}));
-  // What does not fit leaves room for the next one.
+  // One that does not fit makes room for the next one.
   const UsageTableId usage = problem.usage_tables.push_back({{0, 10, 0}});
   problem.memory_limits = {5};
   problem.nodes[NodeId(0)].memory = {{usage, 0, 1}};

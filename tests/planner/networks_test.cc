@@ -1,4 +1,4 @@
-// The networks of configs/models: all are read, and of small versions of them no level's plan contradicts another one's.
+// The networks of configs/models: all are read, and for small versions of them no level's plan contradicts another's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST_P(SmallNetworksTest, LevelsDoNotContradictEachOther) {
     EXPECT_TRUE(own.fits()) << to_string(level);
     EXPECT_LE(own.bound.amount, own.cost.amount);
     for (const Plan& other : plans) {
-      if (level == Level::kRatio && other.time.repeated > 0) continue;  // no candidate there
+      if (level == Level::kRatio && other.time.repeated > 0) continue;  // not a candidate there
       EXPECT_FALSE(is_better(other, own))
           << to_string(level) << " is beaten by " << to_string(other.options.level) << ", " << other.options.search;
     }

@@ -1,6 +1,6 @@
-// The bound on the step in which collectives run beside kernels, against steps of all choices and orders that a small
-// model has, or of many of them. Choices come from the problem, programs from lowering, orders and buckets from here, times from the
-// timeline: nothing is shared with the bound but what an operator and a collective cost.
+// The bound on the overlapped step, compared with steps of all choices and orders of small models, or of many of them.
+// Choices come from the problem, programs from lowering, orders and buckets from this test, times from the timeline: it
+// shares only the costs of operators and collectives with the bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 namespace shardplan {
 namespace {
 
-/// Two to four devices on one or two levels of links, slow or fast, that leave kernels some of their speed.
+/// Two to four devices on one or two levels of links, slow or fast, beside which kernels keep some of their speed.
 std::string random_cluster(Random& random, bool collective_matmul, std::uint64_t most_latency = 2) {
   const auto together = [&] {
     return random.below(2) == 0 ? std::string()
@@ -49,8 +49,8 @@ std::string random_cluster(Random& random, bool collective_matmul, std::uint64_t
       has_two ? level("outer", 2) : "", level("inner", has_two || random.below(2) == 0 ? 2 : 4));
 }
 
-/// For each instruction what must stand before it beside what makes its inputs: a new value is written over the old one, so
-/// that the kernels that read that, itself or gathered, come first.
+/// For each instruction what must come before it, in addition to the producers of its inputs: a new value overwrites
+/// the old one, so the kernels that read the old one, directly or gathered, come first.
 std::vector<std::vector<std::size_t>> readers_of_overwritten(const ParallelProgram& program) {
   std::vector<std::vector<std::size_t>> result(program.instructions.size());
   for (const Binding& update : program.updates) {
@@ -77,7 +77,7 @@ std::vector<std::vector<std::size_t>> readers_of_overwritten(const ParallelProgr
   return result;
 }
 
-/// Instructions in the order in which they are drawn from those that can be issued; the loop before what is behind it.
+/// A random order: each instruction is drawn from those that can be issued; the loop comes before what follows it.
 std::vector<std::size_t> random_order(const ParallelProgram& program, Random& random) {
   IdVector<ValueId, char> is_there(program.values.size(), 1);
   for (const Instruction& instruction : program.instructions) {
@@ -105,7 +105,7 @@ std::vector<std::size_t> random_order(const ParallelProgram& program, Random& ra
   return order;
 }
 
-/// Gathers of stored tensors, which may be joined where they are issued before their readers (program/schedule.h).
+/// Gathers of stored tensors, which may be joined if they are issued before their readers (program/schedule.h).
 std::vector<std::size_t> gathers_of_stored(const ParallelProgram& program) {
   IdVector<ValueId, char> is_made(program.values.size(), 0);
   for (const Instruction& instruction : program.instructions) {
@@ -121,7 +121,7 @@ std::vector<std::size_t> gathers_of_stored(const ParallelProgram& program) {
   return result;
 }
 
-/// Puts gathers of stored tensors that agree into one bucket each.
+/// Puts compatible gathers of stored tensors into one bucket each.
 void join_gathers(const ParallelProgram& program, IssueOrder& order) {
   std::uint32_t last = *std::max_element(order.buckets.begin(), order.buckets.end());
   std::map<std::tuple<std::vector<AxisRef>, DataType, std::int64_t>, std::uint32_t> numbers;
@@ -135,10 +135,10 @@ void join_gathers(const ParallelProgram& program, IssueOrder& order) {
   }
 }
 
-/// Steps of many orders.
+/// The shortest steps of many orders.
 struct Shortest {
   Picoseconds usual = std::numeric_limits<Picoseconds>::max();  // some with buckets of gradients and new weights
-  Picoseconds any = std::numeric_limits<Picoseconds>::max();    // gathers of stored tensors joined as well
+  Picoseconds any = std::numeric_limits<Picoseconds>::max();    // gathers of stored tensors are joined too
 };
 
 Shortest best_of_orders(const ParallelProgram& program, const PlannedModel& planned, Random& random, int count) {
@@ -223,10 +223,10 @@ void compare(std::uint64_t seed, Tried& tried) {
   EXPECT_LE(ratio, 1.01);
 }
 
-/// What the bound says of one choice, for which it knows the best weights.
+/// The bound of one choice, with the best weights for it.
 Picoseconds own_bound(const StepBound& bound, const Choice& choice) { return bound.least_step(bound.times_of(choice)); }
 
-/// A model on a small cluster and its bound, coarse at first.
+/// A model on a small cluster and its bound, which is coarse at first.
 struct OwnBound {
   OwnBound(const std::string& text, const std::string& cluster_text, Random& random)
       : cluster(read_cluster_text(cluster_text, "small.yaml")),
@@ -267,10 +267,10 @@ struct OwnBound {
 };
 
 struct Compared {
-  int tried = 0, near = 0;  // choices, and those of whose best order the bound says nearly all
+  int tried = 0, near = 0;  // choices, and those for which the bound nearly reaches the best order
 };
 
-/// What is said of random choices of a model, coarsely and finely, against steps of random orders.
+/// Compares coarse and fine bounds of random choices of a model with the steps of random orders.
 void compare_own_bounds(const std::string& text, const std::string& cluster_text, Random& random, Compared& compared) {
   OwnBound own(text, cluster_text, random);
   PlannedModel& planned = own.planned;
@@ -305,7 +305,7 @@ TEST(OverlapBoundTest, NoOrderOfAChoiceIsBelowWhatIsSaidOfIt) {
   EXPECT_GT(compared.near, compared.tried / 4);
 }
 
-/// The shortest of the orders that the scheduler tries, with gathers of stored tensors joined only where it does so.
+/// The shortest of the orders that the scheduler tries; gathers of stored tensors are joined only as it joins them.
 Picoseconds shortest_by_rules(const ParallelProgram& program, const PlannedModel& planned) {
   ScheduleOptions options;
   options.most_memory = Bytes{1} << 30;
@@ -340,7 +340,7 @@ std::string small_layers(Random& random) {
       parameters, operators, layers - 1, random.below(2) == 0 ? "sgd" : "adam");
 }
 
-// Where collectives take hardly more than their start-ups, one for each bucket counts.
+// If collectives take hardly longer than their start-ups, one start-up per bucket counts.
 TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfStartUps) {
   int tried = 0, near = 0;
   for (std::uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
@@ -398,7 +398,7 @@ TEST(OverlapBoundTest, NoClassOfBucketsLeadsTwice) {
   EXPECT_GT(num_leaders, 60);
 }
 
-// Sums that one phase of an operator leaves to the next.
+// Sums that one phase of an operator leaves to the next one.
 TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfOperatorsInPhases) {
   const std::pair<const char*, const char*> operators[] = {
       {"{block: nn.BatchNorm2d, in: a}", ""},
@@ -423,7 +423,7 @@ TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfOperatorsInPhases) {
   EXPECT_GT(compared.near, compared.tried / 5);
 }
 
-/// Perceptrons whose layers are computed again, with or without micro-batches.
+/// Perceptrons with recomputed layers, with or without micro-batches.
 std::string computed_again(Random& random) {
   std::string operators, names;
   const std::size_t layers = 2 + random.below(3);
@@ -442,7 +442,7 @@ std::string computed_again(Random& random) {
       random.below(2) == 0 ? ", micro_batches: 2" : "");
 }
 
-// Orders are all that the scheduler tries: which of them come before what is computed again is known of these alone.
+// Only orders that the scheduler tries: which kernels come before recomputed ones is known of these alone.
 TEST(OverlapBoundTest, NoOrderThatIsTriedIsBelowWhatIsSaidOfWhatIsComputedAgain) {
   int tried = 0, near = 0;
   for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {

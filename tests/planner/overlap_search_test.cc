@@ -15,8 +15,8 @@ Plan mixtral_plan(const std::map<std::string, std::string>& strategies) {
   return ModelPlanner(model, read_cluster("dgx-h100x8"), {}).plan(Level::kSpeed, "auto");
 }
 
-// Summed one after the other it makes no difference whether experts are gathered between nodes when they are new or when
-// they are read; beside kernels it does.
+// For the sum of times it makes no difference whether experts are gathered between nodes when they are new or when they
+// are read; with overlap it does.
 TEST(OverlapSearchTest, WeightsAreGatheredWhereThatIsHidden) {
   std::map<std::string, std::string> in_pieces;
   for (const char* weight : {"w_gate", "w_up", "w_down"}) {
@@ -28,7 +28,8 @@ TEST(OverlapSearchTest, WeightsAreGatheredWhereThatIsHidden) {
   EXPECT_LE(found.time.step(), by_hand.time.step() + by_hand.time.step() / 50);
 }
 
-// Where all weights lie in pieces their gathers are hidden. The guess that counts activations by a half finds that.
+// If all weights are stored in pieces, their gathers are hidden. The guess that counts activations by a half finds
+// that.
 TEST(OverlapSearchTest, AllWeightsAreStoredInPiecesWhereActivationsAreHalfHidden) {
   ModelOverrides overrides;
   overrides.dims = {{"L", 16}};
@@ -40,7 +41,8 @@ TEST(OverlapSearchTest, AllWeightsAreStoredInPiecesWhereActivationsAreHalfHidden
   EXPECT_LT(open_gap(found).value(), 0.1);
 }
 
-// Sums say nothing of which weights to gather when they are new and which when they are read, so that both hide.
+// Sums of times do not say which weights to gather when they are new and which when they are read, so that both are
+// hidden.
 TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
   const auto plan = [](const char* file) {
     const auto model = std::make_shared<const Model>(read_model(file));

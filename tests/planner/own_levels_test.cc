@@ -9,7 +9,7 @@
 namespace shardplan {
 namespace {
 
-// Two layers, the second perhaps with a level of its own.
+// Two layers, of which the second may have its own level.
 std::string layers(const std::string& settings) {
   return R"(
 shardplan: 1
@@ -37,7 +37,7 @@ Plan planned_layers(const std::string& settings, Level level) {
   PlanOptions options;
   options.level = level;
   options.work_limit = 100'000'000;
-  options.overlap = false;  // beside kernels the fastest plan stores its weights in pieces as well
+  options.overlap = false;  // with overlap the fastest plan stores its weights in pieces too
   return ModelPlanner(model, job_cluster(*model, {}).cluster, options).plan(level, "auto");
 }
 

@@ -13,7 +13,7 @@ TEST(PlanNoticesTest, EachIsGivenOnce) {
   EXPECT_EQ(notices, (std::vector<std::string>{"a", "b"}));
 }
 
-/// Parameters of which every device has its own, under these names.
+/// Parameters under these names that every device has for itself.
 OperatorGraph graph_of(const std::vector<std::string>& own, bool is_training) {
   OperatorGraphBuilder builder("g");
   for (const std::string& name : own) {

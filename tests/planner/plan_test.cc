@@ -52,7 +52,7 @@ TEST(PlanTest, IsBetterInWhatTheLevelMakesLeast) {
 }
 
 TEST(PlanTest, OverlappedPlansAreComparedByTheStepThatTheyTake) {
-  Plan hides = plan_with(Level::kSpeed, {40, 50, 5, 0});   // 90 one after the other, a step of 45
+  Plan hides = plan_with(Level::kSpeed, {40, 50, 5, 0});   // 90 without overlap, a step of 45
   Plan shows = plan_with(Level::kSpeed, {40, 40, 40, 0});  // 80 and 80
   EXPECT_FALSE(is_better(hides, shows));
   hides.is_overlapped = true;

@@ -14,7 +14,8 @@ PlannedModel model_on_a_cube(const std::string& training) {
   return PlannedModel(read_model_text(layered_model(training), "m.yaml"), "ascend-910", {{"x", 2}, {"y", 2}, {"z", 2}});
 }
 
-/// Asks for every operand's redistribution from each layout in which the operators make or take it to each other.
+/// Requests the redistribution of every operand from each layout in which the operators produce or read it to each
+/// other one.
 void request_all(const PlannedModel& model, LayoutTables& layouts) {
   for (const OperatorId id : model.graph.operators().ids()) {
     const GraphOperator& op = model.graph.operators()[id];

@@ -19,7 +19,7 @@ constexpr const char* kCluster =
     "  flops: {f32: 10 GFLOP/s, f64: 1 GFLOP/s, f16: 10 GFLOP/s, bf16: 10 GFLOP/s, i8: 10 GFLOP/s}\n  start: 1 us\n"
     "levels:\n  - {name: inner, count: 4, latency: 1 us, bandwidth: 100 MB/s}\n";
 
-/// The bound where nothing joins, all nodes free.
+/// The bound if nothing joins, with all nodes free.
 struct Bounded {
   explicit Bounded(const PlannedModel& planned)
       : ties([&] {
@@ -63,7 +63,7 @@ TEST(StepProofTest, NoChoiceHasASmallerSumAndRoundsRaiseTheBound) {
     ASSERT_TRUE(first && first->choice);
     proof.known = first->bound.amount;
     proof.most_rounds = 8;
-    // As a plan's, the step is no less than any sum of its choice.
+    // As for any plan, the step is no less than any weighted sum of its choice.
     const StepBound::Times times = bounded.bound.times_of(*first->choice);
     proof.shortest = 0;
     for (const OverlapWeights& weights : bounded.bound.weights_at(times)) {

@@ -50,7 +50,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What a plan of one level saved is found again at another, whose own plan differs.
+/// What a plan of one level saved is reproduced at another level, whose own plan differs.
 TEST_F(StrategyFileTest, WhatIsNamedKeepsItsStrategy) {
   const Plan least_memory = plan(kDense, Level::kMemory, false);
   write_file(path_, strategy_file_text(least_memory));

@@ -28,7 +28,7 @@ Place place(const std::vector<std::size_t>& before, const std::vector<std::size_
 
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
-/// By group: the groups that it may run at the same time with. Without `groups` each communication is one.
+/// By group: the groups that it may run at the same time with. Without `groups`, each communication is its own group.
 std::vector<std::vector<std::size_t>> together_of(const std::vector<Place>& places, const Pairs& known = {},
                                                   std::vector<std::size_t> groups = {}) {
   std::vector<PlacedCommunication> communications;
@@ -50,7 +50,7 @@ TEST(TogetherTest, WhatWaitsForOneAndIsBeforeTheOtherKeepsThemApart) {
   EXPECT_EQ(together_of({place({0}, {1}), place({0, 1}, {2})}), (Sets{{}, {}}));
   EXPECT_EQ(together_of({place({0}, {2}), place({0, 1}, {3})}), (Sets{{1}, {0}}));
   EXPECT_EQ(together_of({place({0}, {2}), place({0, 1}, {3})}, {{0, 1}}), (Sets{{}, {}}));
-  // The first may run beside both; the second is over before the third begins.
+  // The first one may overlap with both; the second is over before the third begins.
   const std::vector<Place> places{place({0}, {9}), place({0}, {1}), place({0, 1}, {2})};
   EXPECT_EQ(together_of(places), (Sets{{1, 2}, {0}, {0}}));
   EXPECT_EQ(together_of(places, {}, {0, 0, 1}), (Sets{{0, 1}, {0}}));
@@ -62,7 +62,7 @@ TEST(TogetherTest, AnswersAsAllPairsDo) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    // Copies in layers, each of which also waits for what is before it in its own layer, or any communications.
+    // Copies in layers, each of which also waits for what precedes it in its own layer, or arbitrary communications.
     std::vector<Place> places;
     const std::size_t layers = 1 + random.below(12);
     const bool is_layered = random.below(4) != 0;

@@ -1,4 +1,4 @@
-// Plans of sizes that the devices do not divide.
+// Plans with sizes that the number of devices does not divide.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ outputs: [down]
                      batch);
 }
 
-// 1520 rows in 64 pieces of 24 hold 1 % of padding, 16 equal pieces and a second dimension cut in 4 hold none. But no device
-// does another one's work in either, so that level 0 has both and takes the one that communicates nothing.
+// 1520 rows in 64 pieces of 24 have 1 % of padding; 16 equal pieces and a second dimension in 4 pieces have none. But
+// in neither does a device repeat another one's work, so level 0 has both and takes the one without communication.
 TEST(UnevenPlansTest, PaddingIsNoRepeatedWork) {
   for (const std::int64_t batch : {1520, 1536}) {
     const Plan plan = uneven_plan(feed_forward(batch), "dgx-a100x8", Level::kRatio);
@@ -44,8 +44,8 @@ TEST(UnevenPlansTest, PaddingIsNoRepeatedWork) {
   }
 }
 
-// Heads that 8 devices do not divide, in 8 pieces of two of which one or two would be empty, are cut in 4 or in whole
-// sequences: no work is repeated for that.
+// Heads whose number 8 does not divide, of whose 8 pieces of two one or two would be empty, are sharded into 4 pieces
+// or as whole sequences: no work is repeated for that.
 TEST(UnevenPlansTest, HeadsThatDevicesDoNotDivide) {
   const auto attention = [](std::int64_t heads, std::int64_t kv) {
     return fmt::format(R"(

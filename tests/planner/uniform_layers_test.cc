@@ -1,4 +1,4 @@
-// Uniform layers: the small problem costs what the whole one costs, and its plans are plans.
+// Uniform layers: the small problem has the costs of the whole one, and its choices are plans.
 #include "planner/problem/uniform_layers.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// The choice of the free problem in which every operator and version has what it has in the uniform one.
+/// The choice of the free problem in which every operator and version has the same strategy as in the uniform one.
 Choice free_choice(const PlannedModel& model, const ModelProblem& uniform, const Choice& choice) {
   Choice result;
   result.strategy.resize(model.problem.problem.nodes.size(), StrategyId(0));
@@ -74,7 +74,7 @@ TEST(UniformLayersTest, EvaluatesAsTheFreeProblemDoes) {
     EXPECT_EQ(evaluate(model.problem.problem, expanded).cost, evaluate(uniform.problem, *result.choice).cost);
     EXPECT_EQ(evaluate(model.problem.problem, expanded).peak_bytes,
               evaluate(uniform.problem, *result.choice).peak_bytes);
-    // And back: what the plan decides is this choice, of either problem.
+    // And back: the plan's decisions are this choice, in either problem.
     IdVector<OperatorId, Strategy> strategies;
     for (const OperatorId op : model.graph.operators().ids()) {
       strategies.push_back(uniform.strategy(op, *result.choice));
@@ -105,7 +105,7 @@ TEST(UniformLayersTest, PlansHaveOneStrategyForAllCopies) {
     ASSERT_TRUE(plan.free_bound.has_value());
     EXPECT_LE(plan.free_bound->amount, plan.bound.amount);
     EXPECT_LE(plan.bound.amount, plan.cost.amount);
-    // Copies whose candidates differ are decided on their own; they are few.
+    // Copies with different candidates are decided separately; there are few.
     std::map<RepeatClassId, Strategy> first;
     std::size_t others = 0;
     for (const OperatorId op : planner.graph().operators().ids()) {
@@ -116,7 +116,7 @@ TEST(UniformLayersTest, PlansHaveOneStrategyForAllCopies) {
   }
 }
 
-// A deep model is planned as a shallow one is: the same layers, and the times of a chain of them.
+// A deep model is planned like a shallow one: the same layers, and the times of a chain of them.
 TEST(UniformLayersTest, TheProblemDoesNotGrowWithTheNumberOfLayers) {
   const auto problem_of = [](const char* layers) {
     std::string text = layered_model(", mixed_precision: f16, clip_norm: 1");
@@ -130,7 +130,7 @@ TEST(UniformLayersTest, TheProblemDoesNotGrowWithTheNumberOfLayers) {
   EXPECT_EQ(few.memory_limits.size(), many.memory_limits.size());
 }
 
-// Many free layers are searched from the best uniform choice on: hardly any work is enough to be as good.
+// Many free layers are searched starting from the best uniform choice: hardly any work suffices to be as good.
 TEST(UniformLayersTest, ManyFreeLayersAreNoWorseThanUniformOnes) {
   std::string text = layered_model("") + "parallel: {mesh: {dp: 2, mp: 4}}\ncluster: ascend-910\n";
   text.replace(text.find("L: 3"), 4, "L: 400");
@@ -146,7 +146,7 @@ TEST(UniformLayersTest, ManyFreeLayersAreNoWorseThanUniformOnes) {
   EXPECT_LE(free.bound.amount, uniform.cost.amount);
 }
 
-// What is cut between layers costs next to nothing: a few of them bound all as tightly as the search of all does.
+// What is shared between layers costs next to nothing: a few of them give as tight a bound as the search of all does.
 TEST(UniformLayersTest, AFewBlocksBoundAllFreeLayers) {
   for (const char* training : {"", ", mixed_precision: f16, clip_norm: 1", ", recompute: [layers.*]"}) {
     SCOPED_TRACE(training);
@@ -169,7 +169,7 @@ TEST(UniformLayersTest, AFewBlocksBoundAllFreeLayers) {
   }
 }
 
-// Then free layers take what uniform ones take, and are not searched themselves.
+// Then free layers take the strategies of uniform ones, and are not searched themselves.
 TEST(UniformLayersTest, ManyFreeLayersAreProvenByBlocks) {
   std::string text = layered_model("") + "parallel: {mesh: {dp: 2, mp: 4}}\ncluster: ascend-910\n";
   text.replace(text.find("L: 3"), 4, "L: 400");
