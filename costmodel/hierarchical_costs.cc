@@ -57,7 +57,7 @@ Wide greatest_common_divisor(Wide a, Wide b) {
   return a;
 }
 
-/// bytes * numerator / denominator rounded up; mostly with one 64-bit division.
+/// bytes * numerator / denominator rounded up; usually with one 64-bit division.
 Wide scaled(Bytes bytes, Wide numerator, Wide denominator) {
   Wide product = 0;
   if (__builtin_mul_overflow(static_cast<Wide>(bytes), numerator, &product)) return kLongestTime;
@@ -69,7 +69,7 @@ Wide scaled(Bytes bytes, Wide numerator, Wide denominator) {
   return product / denominator + (product % denominator != 0 ? 1 : 0);
 }
 
-/// Linear between the points; below the first its time, above the last in proportion to the bytes.
+/// Linear between the points; below the first point its time, above the last one proportional to the bytes.
 Picoseconds interpolate(const CollectiveTable& table, Wide bytes) {
   const auto& points = table.points;
   const auto above = std::find_if(points.begin(), points.end(),
@@ -101,7 +101,7 @@ constexpr int kMostProbes = 8;
 
 }  // namespace
 
-/// How the levels carry messages under one protocol; by level.
+/// How the levels transfer messages under one protocol; by level.
 struct HierarchicalCosts::Links {
   std::vector<Picoseconds> latency;
   std::vector<std::int64_t> rate;  // bytes per second that one link sustains
@@ -128,7 +128,7 @@ struct HierarchicalCosts::Stage {
   }
 };
 
-/// All that is to be known of one list of axes: by kind, sequences of stages of which the cheapest counts.
+/// Everything precomputed for one list of axes: by kind, sequences of stages, of which the cheapest counts.
 struct HierarchicalCosts::Group {
   std::vector<AxisRef> axes;
   std::array<std::vector<std::vector<Stage>>, kNumKinds> alternatives;

@@ -12,16 +12,16 @@
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
-// Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these only the optimizer, the bias and the
-// strides that are read hold. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21, 4.2)
-// are chains without rows, and the softmax with what stands before it, in its gradient with what stands behind it:
-// dropout of probabilities, norms and sums are kernels of their own. All operators of a kernel are of one pass and one
-// worker, and the kernel reads nothing that is made of its own results: no path may leave it and come back.
+// Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these rules only those about the optimizer,
+// the bias and strided reads apply. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21,
+// 4.2) are chains without rows, and the softmax with what precedes it, in its gradient with what follows it: dropout of
+// probabilities, norms and sums are separate kernels. All operators of a kernel belong to one pass and one worker, and
+// the kernel reads nothing that is computed from its own results: no path may leave it and come back.
 //
-// What is read from registers is so in every plan, even where the layouts of the two sides differ and a collective
-// stands between them: its time stands for its own reading and writing. Only an operator that runs in phases is charged
-// whole. An exact account would make these terms costs of edges, which a search could not keep apart from
-// communication.
+// What is read from registers is read from them in every plan, even if the layouts of the two sides differ and a
+// collective is between them: the collective's time includes its own reading and writing. Only an operator that runs in
+// phases is charged in full. An exact account would turn these terms into costs of edges, which a search could not
+// distinguish from communication.
 
 #include "costmodel/kernel_fusion.h"
 
@@ -38,15 +38,15 @@ namespace {
 
 enum class KernelKind {
   kPointwise,    // element by element
-  kRow,          // over rows, results as large as the operand or one figure a row
+  kRow,          // over rows; results as large as the operand or one number per row
   kReduction,    // a sum or maximum
   kMove,         // the same elements elsewhere
   kView,         // the same memory
-  kContraction,  // a library's kernel
+  kContraction,  // a library kernel
   kOther,
 };
 
-/// The dimensions walk every factor of more than one value.
+/// The dimensions walk every factor with more than one value.
 bool is_full(const TensorWalk& walk, const std::vector<Factor>& factors) {
   std::vector<char> walked(factors.size(), 0);
   for (const DimensionWalk& dimension : walk) {
@@ -90,8 +90,8 @@ KernelKind kind_of(const Operation& operation) {
   return is_full(rule.results[0], rule.factors) ? KernelKind::kPointwise : KernelKind::kOther;
 }
 
-/// A forward statistic over other than the last dimension (batch norm) needs its operand twice: nothing is computed on
-/// the way to it.
+/// A forward statistic over dimensions other than the last (batch norm) needs its operand twice: nothing can be
+/// computed while reading it.
 bool takes_prologue(const Operation& operation, Pass pass) {
   if (pass != Pass::kForward) return true;
   const TensorWalk& walk = operation.rule.operands[0];
@@ -110,7 +110,7 @@ bool takes_prologue(const Operation& operation, Pass pass) {
   return true;
 }
 
-/// A reshape that puts dimensions together which a permuted (or, of the last dimension, cut) tensor has apart.
+/// A reshape that merges dimensions which are apart in a permuted tensor (or, for the last dimension, in a sliced one).
 bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
   std::int64_t rest = 1;  // of a dimension of `from` that is split
   std::size_t next = 0;
@@ -162,7 +162,7 @@ class FusedChains {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  /// Chains that are further apart than this are left alone, so that the search for a way back stays short.
+  /// Chains further apart than this are left alone, so that the search for a path back stays short.
   static constexpr std::size_t kMostVisited = 256;
   static constexpr std::size_t kMostMembers = 64;  // of one kernel
 
@@ -174,7 +174,7 @@ class FusedChains {
 
   const GraphOperator& op_(OperatorId id) const { return graph_.operators()[id]; }
 
-  /// Views are looked through: what they give stands for what they are made of.
+  /// Looks through views: the result of a view stands for its source.
   void find_sources() {
     for (const TensorId id : graph_.tensors().ids()) source_[id] = id;
     for (const OperatorId id : graph_.operators().ids()) {
@@ -191,7 +191,7 @@ class FusedChains {
     }
   }
 
-  /// What another worker makes is sent.
+  /// The results of another worker are sent.
   bool is_beside_operand(OperatorId id) const {
     const std::optional<OperatorId>& producer = graph_.tensor(op_(id).operands[0]).producer;
     return !producer || op_(*producer).worker == op_(id).worker;
@@ -206,7 +206,7 @@ class FusedChains {
            kinds_[op] == KernelKind::kReduction;
   }
 
-  /// True if the operand comes element for element from a kernel that may go on.
+  /// True if the operand comes element for element from a kernel that may be extended.
   bool continues(OperatorId op, std::size_t operand) const {
     const TensorId tensor = source_[op_(op).operands[operand]];
     const std::optional<OperatorId>& producer = graph_.tensor(tensor).producer;
@@ -218,7 +218,7 @@ class FusedChains {
            is_full(to.rule.operands[operand], to.rule.factors);
   }
 
-  /// Something that `op` reads is made outside of the kernel of the kernel's own results.
+  /// Something that `op` reads is computed, outside the kernel, from the kernel's own results.
   bool closes_cycle(OperatorId op, std::size_t kernel) const {
     const std::size_t first = kernels_[kernel].members.front().value();
     std::vector<OperatorId> open;
@@ -256,7 +256,7 @@ class FusedChains {
            readers_[product].size() == 1 && !escapes_[product];
   }
 
-  /// Whether there is a kernel that does `id` behind the members of `kernel`.
+  /// Whether there is a kernel that executes `id` after the members of `kernel`.
   bool is_written(OperatorId id, const Kernel& kernel) const {
     if (!only_written_) return true;
     const auto is = [&](OperatorId op, std::string_view name) { return graph_.operation(op).type->name == name; };
@@ -340,7 +340,7 @@ class FusedChains {
   bool is_contraction(OperatorId op) const { return kinds_[op] == KernelKind::kContraction; }
   bool joins(OperatorId op) const { return joins_operands(graph_.operation(op)); }
 
-  /// The only reader of what a kernel of the same pass makes.
+  /// The only reader of the result of a kernel of the same pass.
   bool takes_over(OperatorId id, std::size_t operand) const {
     const TensorId source = source_[op_(id).operands[operand]];
     const std::optional<OperatorId>& producer = graph_.tensor(source).producer;
@@ -363,19 +363,19 @@ class FusedChains {
     if (traffic.is_free || !makes_chains_ || !permutes || !takes_over(id, 0)) return;
     const TensorId source = source_[op.operands[0]];
     if (kernel_of_[*graph_.tensor(source).producer] == kNone) return;
-    traffic.is_free = true;  // the kernel writes the permuted one instead
+    traffic.is_free = true;  // the kernel writes the permuted tensor instead
   }
 
   const OperatorGraph& graph_;
   const bool makes_chains_;
-  const bool only_written_;  // kernels that somebody has written
+  const bool only_written_;  // only kernels that exist as hand-written ones
   IdVector<OperatorId, KernelKind> kinds_;
   IdVector<OperatorId, std::size_t> kernel_of_;
   std::vector<Kernel> kernels_;
   IdVector<TensorId, TensorId> source_;
   IdVector<TensorId, std::vector<Reader>> readers_;  // of sources, through views
   IdVector<TensorId, char> escapes_;
-  std::set<int> started_updates_;  // the workers whose update is started
+  std::set<int> started_updates_;  // the workers whose update has started
   KernelFusion result_;
 };
 

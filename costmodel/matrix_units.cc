@@ -42,12 +42,12 @@ std::optional<ProductShape> product_shape(const Operation& operation, std::span<
 
 std::int64_t units_overhead_ppm(const ProductShape& shape, const MatrixUnits& units) {
   if (units.count == 0) return kPartsPerMillion;
-  constexpr std::int64_t kLargest = std::int64_t{1} << 40;  // beyond it nothing is lost to tiles
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;  // above this, tiles cost nothing
   if (std::max({shape.batch, shape.m, shape.n, shape.k}) >= kLargest) return kPartsPerMillion;
   const std::int64_t rows = edge(shape.m, units.tile), columns = edge(shape.n, units.tile);
   const Int128 tiles = static_cast<Int128>(shape.batch) * divided_up(shape.m, rows) * divided_up(shape.n, columns);
   const Int128 useful = static_cast<Int128>(shape.batch) * shape.m * shape.n;
-  if (useful >= Int128{1} << 90) return kPartsPerMillion;  // as no device holds; the steps below stay within 128 bits
+  if (useful >= Int128{1} << 90) return kPartsPerMillion;  // more than any device holds; the steps below fit
   Int128 least = 0;
   for (std::int64_t split = 1; split <= units.count && split <= shape.k; split *= 2) {
     const Int128 waves = (tiles * split + units.count - 1) / units.count;
@@ -56,7 +56,7 @@ std::int64_t units_overhead_ppm(const ProductShape& shape, const MatrixUnits& un
     // spent * depth over useful * k, in two steps that stay within 128 bits.
     const Int128 ratio = (spent * kPartsPerMillion + useful - 1) / useful * depth / shape.k;
     if (least == 0 || ratio < least) least = ratio;
-    if (tiles * split >= 8 * units.count) break;  // a split of k cannot save a tenth any more
+    if (tiles * split >= 8 * units.count) break;  // splitting k can no longer save a tenth
   }
   return std::max<std::int64_t>(kPartsPerMillion, static_cast<std::int64_t>(std::min<Int128>(least, INT64_MAX)));
 }

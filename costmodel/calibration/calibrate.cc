@@ -13,16 +13,16 @@ namespace {
 
 constexpr std::int64_t kWholeShare = 1'000'000;
 
-/// One constant of a cluster that may be moved.
+/// One constant of a cluster that may be fitted.
 struct Constant {
   std::string name;
   std::int64_t* value;
-  bool is_share;  // in parts per million, at most all; else a time in picoseconds
+  bool is_share;  // in parts per million, at most 1'000'000; else a time in picoseconds
 };
 
 std::vector<Constant> constants_of(Cluster& cluster) {
   ClusterDevice& device = cluster.device;
-  // What was matmul's becomes a figure of its own, so that it can move.
+  // The figure shared with matmul gets a value of its own, so that it can be fitted.
   if (!device.attention_efficiency_ppm) device.attention_efficiency_ppm = device.matmul_efficiency_ppm;
   if (!device.convolution_efficiency_ppm) device.convolution_efficiency_ppm = device.matmul_efficiency_ppm;
   std::vector<Constant> constants = {{"start", &device.start, false},
@@ -79,7 +79,7 @@ class Fit {
   void run() {
     error_ = error();
     for (std::int64_t share = kWholeShare / 2; share >= 20; share /= 2) {
-      // A valley between two constants (a start and a rate) is followed as long as it goes down.
+      // A valley between two constants (a start-up and a rate) is followed as long as it descends.
       for (int round = 0; round < kMostRounds && move_all(share); ++round) {
       }
     }
@@ -124,7 +124,7 @@ class Fit {
   }
 
   bool move(const Constant& constant, std::int64_t share) {
-    // A time of nothing could never grow by a share of itself.
+    // A time of zero could never grow by a share of itself.
     const std::int64_t base = constant.is_share ? *constant.value : std::max<std::int64_t>(*constant.value, 100'000);
     const std::int64_t step = std::max<std::int64_t>(1, multiply_step(base, share));
     return try_value(constant, *constant.value + step) || try_value(constant, *constant.value - step);
@@ -149,7 +149,7 @@ class Fit {
     return false;
   }
 
-  /// Once more the way that all of them went together.
+  /// Another step in the direction in which all of them moved together.
   void move_on(const std::vector<std::int64_t>& before) {
     std::vector<std::int64_t> now;
     for (std::size_t i = 0; i < constants_.size(); ++i) {
@@ -191,7 +191,7 @@ std::string measured_title(const CollectiveMeasurement& measured) {
                      write_bytes(measured.bytes));
 }
 
-/// Replaces the source of a constant, and what stood for all of a level.
+/// Replaces the source of a constant, and a source that covered a whole level.
 void set_source(Cluster& cluster, const std::string& name, const std::string& source) {
   for (auto& [key, text] : cluster.sources) {
     if (key != name) continue;
@@ -215,7 +215,7 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
     result.constants.push_back({constant.name, written_value(old[i]), written_value(constant),
                                 constant.is_share && *constant.value == kWholeShare});
     const std::size_t count =
-        i < 5 ? measurements.operators.size() : measurements.collectives.size();  // the first five are a device's
+        i < 5 ? measurements.operators.size() : measurements.collectives.size();  // the first five belong to the device
     set_source(fit.cluster(), constant.name,
                fmt::format("measured, calibrated on {} {}", count, i < 5 ? "operators" : "collectives"));
   }

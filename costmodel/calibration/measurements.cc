@@ -63,7 +63,7 @@ class MeasurementReader {
     }
   }
 
-  /// The value of a key that must be there.
+  /// The value of a required key.
   const YamlNode& need(const YamlNode& map, const char* key) {
     const YamlNode* node = map.find(key);
     if (node == nullptr) throw InputError(document_.place(map), "{}: missing", key);

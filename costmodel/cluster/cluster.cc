@@ -50,14 +50,14 @@ const std::string* preset_text(const std::string& name) {
        fmt::format("possible: {}, each with xN for N nodes, or a file's path", list)}});
 }
 
-/// `count` of the preset's nodes; its name and text follow.
+/// A cluster of `count` of the preset's nodes, with the corresponding name and text.
 void set_nodes(Cluster& cluster, const std::string& preset, std::int64_t count) {
   cluster.levels.front().count = count;
   cluster.name = count == 1 ? preset : fmt::format("{}x{}", preset, count);
   cluster.text = write_cluster(cluster);
 }
 
-/// The name of the cluster with as many nodes as `num_devices` need: "dgx-a100x128".
+/// The name of the cluster with enough nodes for `num_devices`: "dgx-a100x128".
 std::string larger_preset(const Cluster& cluster, std::int64_t num_devices) {
   const std::optional<PresetName> parts = multiple(cluster.name);
   const std::string preset = preset_text(cluster.name) == nullptr && parts ? parts->name : cluster.name;
@@ -158,7 +158,7 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
                      larger_preset(cluster, device_num));
   }
   Cluster taken = cluster;
-  std::int64_t rest = device_num;  // of the level at hand and those further out
+  std::int64_t rest = device_num;  // of the current level and those further out
   for (std::size_t level = cluster.levels.size(); level-- > 0;) {
     const std::int64_t count = cluster.levels[level].count;
     if (rest > count && rest % count != 0) {

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// By level: the devices within one of the parts that it joins (the product of the counts further in).
+/// By level: the number of devices in one of the parts that it joins (the product of the inner counts).
 std::vector<std::int64_t> part_sizes(const Cluster& cluster) {
   std::vector<std::int64_t> sizes(cluster.levels.size(), 1);
   for (std::size_t level = cluster.levels.size(); level-- > 1;) {
@@ -18,9 +18,9 @@ std::vector<std::int64_t> part_sizes(const Cluster& cluster) {
 }
 
 /// Ranks are numbers in two mixed radices, the mesh's axes and the cluster's levels. An axis of weight w and size s is
-/// the digit [w, w*s) of the rank, a level the digit [W, W*count). Where the borders of the one divide those of the
-/// other, the axis falls into whole factors of some levels, and a group along several axes is the product of those
-/// factors. Nothing if some border does not divide.
+/// the digit [w, w*s) of the rank, a level the digit [W, W*count). If the borders of one divide those of the other, the
+/// axis consists of whole factors of some levels, and a group along several axes is the product of those factors.
+/// Nothing if some border does not divide.
 std::optional<GroupSpan> aligned_span(const Cluster& cluster, const DeviceMesh& mesh,
                                       const std::vector<AxisRef>& axes) {
   const std::vector<std::int64_t> parts = part_sizes(cluster);

@@ -40,7 +40,7 @@ struct Decimal {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads a decimal at the start of `text` and removes it; nothing if there is none or its digits leave 64 bits.
+/// Reads a decimal at the start of `text` and removes it; nothing if there is none or its digits exceed 64 bits.
 bool take_decimal(std::string_view& text, Decimal& decimal) {
   std::size_t at = 0;
   int num_digits = 0;
@@ -72,7 +72,7 @@ std::string names(std::span<const Unit> units) {
   return text;
 }
 
-/// `what` is the counted thing ("picoseconds"), `example` a right value.
+/// `what` is the counted thing ("picoseconds"), `example` a valid value.
 std::int64_t parse(std::string_view whole, std::span<const Unit> units, const char* what, const char* example) {
   std::string_view text = whole;
   Decimal decimal;
@@ -87,7 +87,7 @@ std::int64_t parse(std::string_view whole, std::span<const Unit> units, const ch
     if (text != unit.name) continue;
     const Int128 product = static_cast<Int128>(decimal.digits) * unit.size;
     const Int128 divisor = static_cast<Int128>(decimal.power) * unit.parts;
-    // 1.95 GiB is no whole number of bytes; the odd part of one does not matter, that of 1.5 B would.
+    // 1.95 GiB is not a whole number of bytes; a fraction of a byte does not matter there, but would in 1.5 B.
     const bool is_odd = product % divisor != 0 && product / divisor < 1000;
     if (is_odd) throw InputError(SourcePlace{}, "'{}' is not a whole number of {}", whole, what);
     if (product / divisor > INT64_MAX / 2) throw InputError(SourcePlace{}, "'{}' is too large", whole);

@@ -1,8 +1,8 @@
 // HCCL's rank tables: read into a cluster whose devices have these ranks, and written from one.
 //
-// Reading has two halves. The first takes the JSON apart and checks each value where it stands; the second looks at all
-// servers together, puts them and their cards in order, and checks what HCCL demands of the whole: which numbers of cards
-// it takes, and that ranks follow the order of the servers. Both add faults and go on.
+// Reading has two parts. The first parses the JSON and checks each value in place; the second looks at all servers
+// together, sorts them and their cards, and checks HCCL's requirements on the whole table: which numbers of cards it
+// supports, and that ranks follow the order of the servers. Both collect errors and go on.
 
 #include "costmodel/cluster/rank_table.h"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kCards = 8;
 constexpr std::int64_t kCardsOfRing = 4;
 
-/// The servers of the file with the places of their values, before they are put in order.
+/// The servers of the file with the places of their values, before they are sorted.
 struct PlacedDevice {
   std::optional<std::int64_t> card;
   std::optional<std::int64_t> rank;
@@ -124,7 +124,7 @@ class RankTableReader {
     if (node == nullptr) fault(object.place, "\"{}\" is missing", key);
     return node;
   }
-  /// The value of a key if it is a string; otherwise null and noted.
+  /// The value of a key if it is a string; otherwise null, and an error is added.
   const JsonNode* string(const JsonNode& object, const std::string& key) {
     const JsonNode* node = need(object, key);
     if (node == nullptr || node->kind == JsonNode::Kind::kString) return node;
@@ -135,7 +135,7 @@ class RankTableReader {
     }
     return nullptr;
   }
-  /// The same as a whole number.
+  /// The same for an integer.
   std::optional<std::int64_t> integer(const JsonNode& object, const std::string& key, SourcePlace& place) {
     const JsonNode* node = string(object, key);
     if (node == nullptr) return std::nullopt;
@@ -144,7 +144,7 @@ class RankTableReader {
     if (!value) fault(place, "{} \"{}\" is not a whole number", key, node->text);
     return value;
   }
-  /// Notes a value that was given before; false then.
+  /// Adds an error if a value was given before; false then.
   bool check_unique(const std::string& key, const std::string& scope, const JsonNode& node) {
     const auto [before, is_new] = seen_.try_emplace({key, scope, node.text}, node.place);
     if (!is_new)
@@ -161,7 +161,7 @@ class RankTableReader {
     PlacedServer server;
     if (const JsonNode* id = string(node, "server_id")) {
       server.id = id->text;
-      if (!check_unique("server_id", "", *id)) return;  // its cards would each be a fault of their own
+      if (!check_unique("server_id", "", *id)) return;  // else each of its cards would be another error
     }
     if (node.find("host_nic_ip") != nullptr) string(node, "host_nic_ip");
     const JsonNode* devices = need(node, "device");
@@ -250,7 +250,7 @@ class RankTableReader {
     if (are_right) check_order_of_servers();
   }
 
-  /// The servers in text order of their ids hold ascending ranges of ranks. One fault per server: its least rank.
+  /// In the text order of their ids, servers must hold ascending ranges of ranks. One error per server: its least rank.
   void check_order_of_servers() {
     std::vector<const PlacedServer*> sorted;
     for (const PlacedServer& server : servers_) sorted.push_back(&server);
@@ -351,7 +351,7 @@ Cluster with_rank_table(const Cluster& preset, const RankTable& table) {
   if (is_in_order) cluster.position_of_rank.clear();
   if (num_servers > 1 && preset.levels.front().count == 1)
     cluster.name = fmt::format("{}x{}", preset.name, num_servers);
-  if (!is_in_order) cluster.name += " in the order of its rank table";  // no preset's name
+  if (!is_in_order) cluster.name += " in the order of its rank table";  // not the name of a preset
   cluster.text = write_cluster(cluster);
   return cluster;
 }

@@ -1,8 +1,8 @@
-// A cluster file is read in one pass that never stops at a fault.
+// A cluster file is read in one pass that never stops at an error.
 //
-// Every fault is added with its place, and reading goes on with a value that causes no further ones, so that a user sees
-// all of them at once. What a key may hold is written where the key is read; quantities ("600 GB/s", "1.2 us") are
-// parsed by costmodel/cluster/quantity.h into integers, and all later arithmetic is done with these.
+// Every error is added with its place, and reading continues with a value that causes no further errors, so that a user
+// sees all of them at once. The valid values of a key are defined where the key is read; quantities ("600 GB/s", "1.2
+// us") are parsed by costmodel/cluster/quantity.h into integers, and all later arithmetic uses these.
 
 #include <algorithm>
 #include <set>
@@ -46,7 +46,7 @@ std::string_view name_of(const Table& table, const Value& value) {
   return std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.second == value; })->first;
 }
 
-/// Reads one file; every fault is noted and reading goes on with a value that makes no further faults.
+/// Reads one file; every error is recorded, and reading continues with a value that causes no further errors.
 class ClusterReader {
  public:
   ClusterReader(const std::string& text, const std::string& file) : document_(parse_yaml(text, file, faults_)) {
@@ -107,7 +107,7 @@ class ClusterReader {
     return where.empty() ? key : where + "." + key;
   }
 
-  /// The value of a key that must be there; null (and noted) otherwise.
+  /// The value of a required key; otherwise null, and an error is recorded.
   const YamlNode* need(const YamlNode& map, const std::string& key, const std::string& where) {
     const YamlNode* node = map.find(key);
     if (node == nullptr) fault(map, "{}: missing", in(where, key));
@@ -122,7 +122,7 @@ class ClusterReader {
     fault(node, "{}: expected a text, found {}", where, describe(node));
     return {};
   }
-  /// The key's value by `parse`; `otherwise` where it is absent and may be, or wrong (noted).
+  /// The key's value parsed by `parse`; `otherwise` if it is optional and absent, or wrong (an error is recorded).
   std::int64_t value(const YamlNode& map, const std::string& key, const std::string& where, bool is_needed,
                      std::int64_t (*parse)(std::string_view), std::int64_t otherwise) {
     const YamlNode* node = is_needed ? need(map, key, where) : map.find(key);
@@ -162,7 +162,7 @@ class ClusterReader {
     return value;
   }
 
-  /// One of a table's words; `value` stays where the key is absent or wrong (noted).
+  /// One of a table's words; `value` is unchanged if the key is absent or wrong (an error is recorded).
   template <class Table, class Value>
   void read_word(const YamlNode& map, const std::string& key, const Table& table, Value& value) {
     const YamlNode* node = map.find(key);
@@ -435,7 +435,7 @@ class ClusterReader {
     if (!table.points.empty()) cluster_.tables.push_back(std::move(table));
   }
 
-  /// A list of at least one quantity; empty (and noted) if it is anything else.
+  /// A list of at least one quantity; empty (and an error is recorded) if it is anything else.
   std::vector<std::int64_t> list(const YamlNode& map, const std::string& key, const std::string& where,
                                  std::int64_t (*parse)(std::string_view)) {
     std::vector<std::int64_t> values;
@@ -462,7 +462,7 @@ class ClusterReader {
   Cluster cluster_;
 };
 
-/// As it is where YAML takes it for one plain text, in quotes otherwise.
+/// Unquoted if YAML would read it as one plain text, quoted otherwise.
 std::string quoted(const std::string& text) {
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ' ' ||

@@ -7,7 +7,7 @@
 namespace shardplan {
 namespace {
 
-/// Gradients of parameters that are not cut over all devices are summed: their slices.
+/// Gradients of parameters that are not sharded over all devices are summed: their slices.
 double gradients(const std::vector<MindSporeTensor>& operands, std::int64_t devices) {
   double bytes = 0;
   for (const MindSporeTensor& operand : operands) {
@@ -22,7 +22,7 @@ double slices(const std::vector<MindSporeTensor>& operands) {
   return bytes;
 }
 
-/// What a collective of `bytes` bytes counts as.
+/// The cost of a collective of `bytes` bytes.
 double practical(double bytes, const MindSporeWeights& weights) {
   if (bytes <= 0) return 0;
   return bytes <= weights.threshold ? weights.constant : bytes + weights.bias;
@@ -59,7 +59,7 @@ MindSporeFigures mindspore_figures(const MindSporeOperator& op, std::int64_t dev
   MindSporeFigures figures;
   switch (op.family) {
     case Family::kMatMul: {
-      const double partial = in[0].cuts.back() > 1 ? out : 0;  // transpose_a is not looked at
+      const double partial = in[0].cuts.back() > 1 ? out : 0;  // transpose_a is ignored
       figures.forward_communication = partial;
       figures.backward_communication = gradients({in[1]}, devices);
       figures.forward_computation = slices(in) + partial;

@@ -10,21 +10,21 @@
 #include "layouts/mindspore_layout.h"
 #include "operators/operator_type.h"
 
-// MindSpore thinks in a device matrix whose digits are the factors' cuts, we in axes of a named mesh. The translation
-// lists all pieces of the mesh in rank order, gives each to the factor that it cuts (or to none: it repeats) and joins
-// neighbours that belong together.
+// MindSpore uses a device matrix whose digits are the factors' numbers of pieces, we use axes of a named mesh. The
+// translation lists all pieces of the mesh in rank order, assigns each to the factor that it shards (or to none: it
+// replicates) and joins neighbours that belong together.
 
 namespace shardplan {
 namespace {
 
-/// A piece of an axis and the factor that it cuts, if any.
+/// A piece of an axis and the factor that it shards, if any.
 struct Tile {
   AxisRef axis;
   std::optional<std::size_t> factor;
   std::size_t position = 0;  // among the factor's axes
 };
 
-/// All ranks, major to minor, in the pieces that the factors use; what lies between them repeats.
+/// All ranks, major to minor, in the pieces that the factors use; pieces between them replicate.
 std::vector<Tile> tiles_of(const std::vector<std::vector<AxisRef>>& factors, const DeviceMesh& mesh) {
   std::vector<Tile> used;
   for (std::size_t factor = 0; factor < factors.size(); ++factor) {
@@ -49,7 +49,7 @@ std::vector<Tile> tiles_of(const std::vector<std::vector<AxisRef>>& factors, con
   return tiles;
 }
 
-/// Cuts one factor of a dimension, of `size`, by digits of the matrix: one dimension each, the last with the rest.
+/// Splits one factor of a dimension, of `size`, by digits of the matrix: one dimension each, the last with the rest.
 void append_cut(MindSporeTensorLayout& layout, std::int64_t size, const std::vector<std::size_t>& digits) {
   auto& [device_matrix, tensor_map] = layout.layout;
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -64,7 +64,7 @@ void append_cut(MindSporeTensorLayout& layout, std::int64_t size, const std::vec
   tensor_map.push_back({});
 }
 
-/// The factors that cut a dimension.
+/// The factors that shard a dimension.
 std::vector<std::uint32_t> walked(const DimensionWalk& walk) {
   return walk.window ? std::vector<std::uint32_t>{walk.window->output} : walk.factors;
 }
@@ -124,7 +124,7 @@ constexpr std::pair<std::string_view, MindSporeFamily> kFamilies[] = {
     {"Identity", MindSporeFamily::kNothing},
 };
 
-/// Gives every factor a cut, the first the largest, until all devices are used.
+/// Chooses the number of pieces of every factor, largest first for the first factor, until all devices are used.
 class Candidates {
  public:
   Candidates(const Operation& operation, const DeviceMesh& mesh)
@@ -179,7 +179,7 @@ class Candidates {
 
   const Operation& operation_;
   const DeviceMesh& mesh_;
-  std::vector<std::int64_t> possible_;  // cuts of one factor, largest first
+  std::vector<std::int64_t> possible_;  // numbers of pieces of one factor, largest first
   std::vector<std::int64_t> cuts_;      // by factor
   std::vector<Strategy> strategies_;
 };

@@ -1,8 +1,8 @@
 // MindSpore's redistribution, for comparison. A layout becomes a list of tensor pieces (size, device digit or none)
-// over a list of device digits. Digits are refined until both ends have the same ones; a piece on a digit that falls
-// apart falls apart in front, as blocks of blocks. Pieces are refined by the union of the running products of both
-// shapes; where a cut piece is smaller than its digit, the digit falls apart in turn. Each round makes something
-// smaller, so it ends.
+// over a list of device digits. Digits are refined until both ends have the same ones; a piece on a digit that is split
+// is split in front too, as blocks of blocks. Pieces are refined by the union of the running products of both shapes;
+// where a sharded piece is smaller than its digit, the digit is split in turn. Each round makes something smaller, so
+// it terminates.
 #include "costmodel/mindspore/mindspore_redistribution.h"
 
 #include <algorithm>

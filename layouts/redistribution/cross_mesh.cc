@@ -124,7 +124,7 @@ std::vector<BoxSend> plan_sends(const TensorLayout& from, const DeviceMesh& from
         send.positions.push_back(std::move(common));
       }
       if (is_empty) continue;
-      std::size_t turn = static_cast<std::size_t>(shard);  // so that copies take turns over the shards as well
+      std::size_t turn = static_cast<std::size_t>(shard);  // so that copies take turns over the shards too
       for (const std::int64_t point : points) {
         send.to_device = device_at(to_mesh, point);
         const auto own = std::find(source.devices.begin(), source.devices.end(), send.to_device);

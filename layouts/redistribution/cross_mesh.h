@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// The device that stands at a point of the mesh.
+/// The device at a point of the mesh.
 std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point);
 
 /// The same placement in the axes of another mesh over the same devices in the same order: [{a}] of a=4, b=2 is
@@ -17,9 +17,9 @@ std::int64_t device_at(const DeviceMesh& mesh, std::int64_t point);
 /// differ.
 std::optional<TensorLayout> on_mesh(const TensorLayout& layout, const DeviceMesh& mesh, const DeviceMesh& other);
 
-/// A tensor in cells, the largest blocks that two layouts leave whole in every dimension: of [1024, 8] between [{x},
-/// {}] and [{y}, {}] with x=4, y=8 the cells are [8, 1], 1024 elements each. What is sent depends on the cells only, so
-/// that large tensors are planned with few positions.
+/// A tensor in cells, the largest blocks that two layouts never split in any dimension: for [1024, 8] between [{x}, {}]
+/// and [{y}, {}] with x=4, y=8 the cells are [8, 1], of 1024 elements each. The sends depend on the cells only, so
+/// large tensors are planned with few positions.
 struct TensorCells {
   Shape shape;  // in cells
   std::int64_t elements = 1;
@@ -38,10 +38,10 @@ struct BoxSend {
   std::int64_t num_elements() const;
 };
 
-/// The sends that bring a tensor from one mesh to another, whose devices may be others, the same, or partly both: for
-/// each receiver the intersections of its shard with the shards of the senders. What a device already holds it sends to
-/// itself. Copies share the sending evenly. Requires that `from` is not partial (reduce first); on a partial target, of
-/// a sum only the members at coordinate 0 receive, the others hold zeros. Ordered by receiver, then sender.
+/// The sends that bring a tensor from one mesh to another with different, equal or partly the same devices: for each
+/// receiver the intersections of its shard with the senders' shards. What a device already holds it sends to itself.
+/// Copies share the sending evenly. Requires that `from` is not partial (reduce first); if the target is a partial sum,
+/// only the members at coordinate 0 receive, and the others hold zeros. Ordered by receiver, then sender.
 std::vector<BoxSend> plan_sends(const TensorLayout& from, const DeviceMesh& from_mesh, const TensorLayout& to,
                                 const DeviceMesh& to_mesh, const Shape& shape);
 

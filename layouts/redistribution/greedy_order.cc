@@ -25,7 +25,7 @@ class GreedyOrder {
   }
 
  private:
-  /// The digit that an axis shards now; the number of digits if none.
+  /// The digit that an axis currently shards; the number of digits if none.
   std::size_t holder(std::int64_t axis) const {
     return static_cast<std::size_t>(std::find(now_.begin(), now_.end(), axis) - now_.begin());
   }

@@ -11,7 +11,7 @@ struct GreedyMove {
   enum class Kind {
     kSlice,     // `digit` is sharded by its target
     kExchange,  // `digit` is sharded by its target, which so far sharded the digit `from`
-    kGather,    // `digit` is put together
+    kGather,    // `digit` is gathered
   };
   Kind kind = Kind::kSlice;
   std::size_t digit = 0;
@@ -23,9 +23,10 @@ struct GreedyMove {
 inline constexpr std::int64_t kNotSharded = -1;
 
 /// The order in which MindSpore's operator inference (redistribution_operator_infer.cc) brings digits from one set of
-/// axes to another. Each digit is sharded by one axis or by none, each axis shards one digit at most, on both sides. In
-/// rounds: slice what can be sliced and exchange what another digit holds, until neither is left; then gather what is
-/// wanted nowhere. Where axes wait for each other in a circle, the first digit is gathered. On three digits:
+/// axes to another. On both sides, each digit is sharded by at most one axis, and each axis shards at most one digit.
+/// In rounds: slice what can be sliced and exchange what another digit holds, until neither is possible; then gather
+/// what the target does not shard. If axes wait for each other in a cycle, the first digit is gathered. On three
+/// digits:
 ///
 ///   from       to         moves
 ///   x . .      . x .      exchange 1 from 0

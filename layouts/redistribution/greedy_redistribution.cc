@@ -11,7 +11,7 @@
 namespace shardplan {
 namespace {
 
-/// A refined dimension: a digit of one of the tensor's dimensions, and the piece that cuts it on either side.
+/// A refined dimension: a digit of one of the tensor's dimensions, and the piece that shards it on either side.
 struct UnifiedDigit {
   std::size_t dimension = 0;
   std::int64_t size = 1;

@@ -47,7 +47,7 @@ std::vector<std::int64_t> permute_sources(const CollectiveStep& step, const Devi
       std::vector<std::int64_t> takers;
       std::set_difference(from.begin(), from.end(), to.begin(), to.end(), std::back_inserter(givers));
       std::set_difference(to.begin(), to.end(), from.begin(), from.end(), std::back_inserter(takers));
-      for (const std::int64_t point : to) sources[static_cast<std::size_t>(point)] = point;  // but the takers
+      for (const std::int64_t point : to) sources[static_cast<std::size_t>(point)] = point;  // except the receivers
       for (std::size_t i = 0; i < takers.size(); ++i) sources[static_cast<std::size_t>(takers[i])] = givers[i];
     }
   }

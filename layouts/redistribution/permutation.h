@@ -8,7 +8,8 @@
 
 namespace shardplan {
 
-/// Which shard a device holds, as a number: equal for two layouts with the same cuts exactly if the shards are.
+/// The number of the shard that a device holds: for two layouts with the same numbers of pieces, equal if and only if
+/// the shards are.
 std::int64_t shard_number(const TensorLayout& layout, const DeviceMesh& mesh, std::int64_t point);
 
 /// For a collective_permute: the point from which each point receives its shard (itself if it keeps it). Every point

@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// The steps from one layout to another; none if they place alike.
+/// The steps from one layout to another; none if they have the same placement.
 struct Redistribution {
   TensorLayout from;
   TensorLayout to;
@@ -19,16 +19,16 @@ struct Redistribution {
   Bytes peak = 0;  // input plus output of the worst step, of one device
 };
 
-/// Fills `time`, `sent` and `peak` of the whole.
+/// Fills in `time`, `sent` and `peak` of the whole.
 void add_up(Redistribution& redistribution, Bytes tensor_bytes);
 
-/// In how many pieces the steps' results cut the tensor at least: the largest shard on the way is the tensor divided by
-/// this. The largest number there is if there are no steps.
+/// The least number of pieces that the steps' results split the tensor into: the largest intermediate shard is the
+/// tensor divided by this. The largest possible number if there are no steps.
 std::int64_t least_shards(const Redistribution& redistribution);
 
-/// Whether a shard on the way is larger than both ends'. Such a plan is made only where no path within was found (none
-/// of 1720 pairs of random layouts on seven meshes, six per cent of them without a common refinement; but there are
-/// some), or if the bound was lifted.
+/// Whether an intermediate shard is larger than those of both ends. Such a plan is made only if no path within the
+/// bound was found (never for 1720 pairs of random layouts on seven meshes, six per cent of them without a common
+/// refinement; but such pairs exist), or if the bound was lifted.
 bool exceeds_larger_end(const Redistribution& redistribution);
 
 }  // namespace shardplan

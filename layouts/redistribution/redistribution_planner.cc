@@ -1,9 +1,9 @@
 // Shortest paths over layouts.
 //
-// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's; towards a single target it is led
-// by what remains at least (remaining_cost.h), which leaves the answer as it is. What keeps it small is the choice of
-// the pieces into which axes are cut and of the slots of dimensions in which they may stand (common_refinement.h;
-// SearchGraphs::route takes the first that is small enough):
+// The states and steps are those of RedistributionGraph, the algorithm is Dijkstra's; towards a single target it is
+// guided by a lower bound on the remaining cost (remaining_cost.h), which does not change the answer. What keeps it
+// small is the choice of the pieces into which axes are split and of the slots of dimensions that they may occupy
+// (common_refinement.h; SearchGraphs::route takes the first choice that is small enough):
 //
 //   kFull      axes are cut to primes and dimensions into all digits that those can shard. All pairs of layouts of all
 //              tensors of like divisibility share one graph, one search answers for all targets of a source, and cost
@@ -18,18 +18,18 @@
 //              or than a path found by best-first search where that order breaks the memory bound, and settles for that
 //              after kMostSettled states.
 //
-// Where all this finds no path within the memory bound, finer graphs are tried by best-first search. That concerns
-// nearly only ends without a common refinement (6 cut as 2 x 3 and as 3 x 2). Few of them stay above the bound, as
-// where only a general permutation of devices would do; `exceeds_larger_end` says so (redistribution_planner_test.cc
-// has cases).
+// If all this finds no path within the memory bound, finer graphs are tried by best-first search. This is needed almost
+// only for ends without a common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the bound, for
+// example where only a general permutation of devices would do; `exceeds_larger_end` says so
+// (redistribution_planner_test.cc has cases).
 //
-// Two permutes never follow each other: one leads to every state with as many shards along every slot. But round an
-// exchange they can be cheaper than any sequence with one, since a permute takes one hop and an all_to_all as many as
-// there are others (redistribution_planner_test.cc has a case). So the cheapest sequence is promised, not one with a
-// single permute.
+// Two permutes never follow each other: one permute leads to every state with as many shards along every slot. But
+// permutes before and after an exchange can be cheaper than any sequence with one permute, since a permute takes one
+// hop and an all_to_all as many hops as there are other members (redistribution_planner_test.cc has a case). So the
+// cheapest sequence is guaranteed, not one with a single permute.
 //
-// A slower path within the memory bound is preferred to a faster one above it. The bound is a least number of shards,
-// so the searches of one source differ only by the few products that shards can have.
+// A slower path within the memory bound is preferred to a faster one above it. The bound is a minimal number of shards,
+// so the searches from one source differ only by the few products that numbers of shards can have.
 
 #include "layouts/redistribution/redistribution_planner.h"
 
@@ -53,8 +53,8 @@ namespace {
 
 constexpr std::size_t kMostSettled = 600;             // by a search for one target
 constexpr std::size_t kMostSettledBestFirst = 2'000;  // by one for any path, where the greedy order breaks the bound
-constexpr std::size_t kMostSettledFiner = 100;        // by one in each finer graph, where that does not help
-constexpr std::size_t kMostSettledFinerBetter = 50;   // and for a better path there
+constexpr std::size_t kMostSettledFiner = 100;        // by one in each finer graph, if that does not help
+constexpr std::size_t kMostSettledFinerBetter = 50;   // and by one for a better path there
 
 struct PlanKey {
   TensorLayout from;
@@ -73,7 +73,7 @@ struct PlanKeyHash {
   }
 };
 
-/// The steps of a path; neighbouring free ones that are alike are one.
+/// The steps of a path; neighbouring free steps of one kind are merged.
 Redistribution plan_of(const PlanKey& key, const RedistributionGraph& graph, EdgeCosts& costs, const Path& path) {
   Redistribution plan;
   plan.from = key.from;
@@ -129,8 +129,8 @@ std::optional<Path> improved_best_first_path(const SearchRoute& route, EdgeCosts
   return better ? better : any;
 }
 
-/// The best path within the bound; nothing if there is none, or a large search gave up and `greedy`, which is within
-/// it, is the best that is known.
+/// The best path within the bound; nothing if there is none, or if a large search gave up and `greedy`, which is within
+/// it, is the best known one.
 std::optional<Path> best_path(const SearchRoute& route, EdgeCosts& costs, const PathBound& bound,
                               const Redistribution* greedy) {
   if (route.is_large && greedy != nullptr) return path_below(route, costs, bound, greedy->time, kMostSettled);
@@ -200,7 +200,8 @@ struct RedistributionPlanner::State {
   std::vector<AxisRef> pieces;
   SearchGraphs graphs;
   std::map<Shape, OfShape> shapes;
-  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // looked up, never walked
+  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash>
+      plans;  // only looked up, never iterated over
 };
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
@@ -233,7 +234,7 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
        {Refinement::kMinimal, Refinement::kOneSpare, Refinement::kEnds, Refinement::kPrime, Refinement::kFull}) {
     if (route.refinement && refinement > *route.refinement) continue;
     std::vector<LayoutSpace> spaces = common_spaces(key.from, key.to, graphs.mesh(), key.shape, refinement);
-    if (refinement == route.refinement && !route.is_large && spaces.size() == 1) continue;  // has been searched
+    if (refinement == route.refinement && !route.is_large && spaces.size() == 1) continue;  // already searched
     for (std::size_t i = 0, ends = spaces.size(); ends > 1 && i < ends; ++i) {
       LayoutSpace rows = space_of_rows(spaces[i], key.shape, graphs.mesh().num_devices());
       if (std::find(spaces.begin(), spaces.end(), rows) == spaces.end()) spaces.push_back(std::move(rows));
@@ -303,7 +304,7 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
   std::vector<Id> sources, targets;
   for (const TensorLayout* layout : from) sources.push_back(known.id(*layout));
   for (const TensorLayout* layout : to) targets.push_back(known.id(*layout));
-  // Layouts whose parts end at the same products are states of the same graphs; uneven ones of none of them.
+  // Layouts whose parts end at the same products are states of the same graphs; uneven ones belong to none of them.
   using Positions = std::vector<std::size_t>;
   const auto by_borders = [&](const std::vector<Id>& layouts) {
     std::map<ShapeLayouts::BordersId, Positions> classes;
@@ -314,7 +315,7 @@ std::vector<Picoseconds> RedistributionPlanner::times(std::span<const TensorLayo
   };
   std::vector<Picoseconds> result(from.size() * to.size(), kUnknown);
   const auto fill = [&](SearchGraph& graph, const Positions& rows, const Positions& columns) {
-    // All states first: a new one would make the rows before it worthless.
+    // All states first: a new one would invalidate the rows before it.
     const auto states = [&](const std::vector<Id>& layouts, const Positions& positions) {
       std::vector<std::optional<std::uint32_t>> found;
       for (const std::size_t i : positions) found.push_back(known.state(layouts[i], graph));

@@ -14,15 +14,16 @@ namespace shardplan {
 
 struct RedistributionOptions {
   bool bounded_memory = true;  // no intermediate shard above the larger end, wherever such a sequence exists
-  /// The pieces in which the caller cuts the mesh, in mesh order. Between layouts that place whole pieces the steps are
-  /// searched among such layouts only, in the parts that the two ends have: all pairs of a tensor share a few small
-  /// graphs; detours through other parts are not seen. Other pairs, and all if this is empty, are refined as needed.
+  /// The pieces into which the caller splits the mesh, in mesh order. Between layouts of whole pieces, steps are
+  /// searched among such layouts only, in the parts that the two ends have: then all pairs of a tensor share a few
+  /// small graphs, and detours through other parts are not considered. Other pairs, and all if this is empty, are
+  /// refined as needed.
   std::vector<AxisRef> pieces = {};
 };
 
-/// Plans redistributions on one mesh and remembers them: the cheapest sequence of collectives under `costs` by shortest
-/// path (redistribution_planner.cc: over what states; why more than one permute can be best). Equal costs are resolved
-/// by a fixed order, so an answer never depends on the questions before it.
+/// Plans redistributions on one mesh and caches them: the cheapest sequence of collectives under `costs`, by shortest
+/// paths (redistribution_planner.cc: over which states, and why more than one permute can be best). Ties are broken by
+/// a fixed order, so an answer never depends on earlier questions.
 class RedistributionPlanner {
  public:
   RedistributionPlanner(DeviceMesh mesh, std::shared_ptr<const CollectiveCosts> costs,
@@ -33,18 +34,18 @@ class RedistributionPlanner {
   /// stays valid as long as the planner. Not for use from several threads at once.
   const Redistribution& plan(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
-  /// `plan(...).time`, on small graphs without the steps and without remembering them: many targets of one source in a
-  /// row cost one search.
+  /// `plan(...).time`; on small graphs without the steps and without caching: consecutive queries for many targets of
+  /// one source take one search.
   Picoseconds time(const TensorLayout& from, const TensorLayout& to, const Shape& shape, Bytes element_bytes);
 
-  /// `time` of every pair, row by row: what the cost matrix of an edge needs, a few hundred thousand times a second.
+  /// `time` of every pair, row by row, for the cost matrix of an edge: a few hundred thousand per second.
   std::vector<Picoseconds> times(std::span<const TensorLayout* const> from, std::span<const TensorLayout* const> to,
                                  const Shape& shape, Bytes element_bytes);
-  /// Lets go of what `times` keeps to answer faster, which for hundreds of tensors are some hundred MiB.
+  /// Frees what `times` keeps to answer faster, which for hundreds of tensors is some hundred MiB.
   void forget_times();
 
   const DeviceMesh& mesh() const;
-  /// One that gives the same answers and has been asked nothing yet, for another thread.
+  /// A planner that gives the same answers and has an empty cache, for another thread.
   std::unique_ptr<RedistributionPlanner> another() const;
 
  private:

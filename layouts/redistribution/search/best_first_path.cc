@@ -18,7 +18,7 @@ struct QueueEntry {
   }
 };
 
-/// Pieces that stand elsewhere than in the target; one more than there can be if the state is not in the target's space.
+/// The number of pieces in the wrong place; one more than possible if the state is not in the target's space.
 std::size_t num_misplaced(const RedistributionGraph& graph, std::uint32_t state, std::uint32_t target) {
   const std::size_t space = graph.space_of(target);
   const Placement* const here = graph.placement(state, space);

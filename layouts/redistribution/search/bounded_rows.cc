@@ -3,9 +3,9 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kRowsOfAll = 16;                     // all rows take as long as this share of them one by one
-constexpr std::size_t kMostTogether = 2048;                // states whose rows are found together: 32 MiB
-constexpr std::size_t kMostSingle = std::size_t{1} << 21;  // times that are kept of other rows: 16 MiB
+constexpr std::size_t kRowsOfAll = 16;                     // all rows together take as long as this share one by one
+constexpr std::size_t kMostTogether = 2048;                // states whose rows are computed together: 32 MiB
+constexpr std::size_t kMostSingle = std::size_t{1} << 21;  // times of other rows to keep: 16 MiB
 
 }  // namespace
 

@@ -10,12 +10,12 @@
 
 namespace shardplan {
 
-/// The rows of a BoundedTimes for one list of times, found when they are asked for: one by one, or all together where that
-/// takes no longer.
+/// The rows of a BoundedTimes for one list of times, computed on demand: one by one, or all together if that takes no
+/// longer.
 class BoundedRows {
  public:
-  /// From `source` to every state by its place; kNoPath where no path counts. Valid until another source is asked
-  /// for. The graph, its times and which paths count have to be the same until `clear`.
+  /// From `source` to every state by its place; kNoPath where no path counts. Valid until another source is requested.
+  /// The graph, its times and which paths count must not change until `clear`.
   std::span<const Picoseconds> row(BoundedTimes& graph, std::span<const Picoseconds> times, LargestOnWay largest,
                                    std::uint32_t source) {
     expect(graph, times, largest, single_.contains(source) ? 0 : 1);
@@ -24,7 +24,7 @@ class BoundedRows {
   /// The rows of several sources, valid at the same time.
   std::vector<std::span<const Picoseconds>> rows(BoundedTimes& graph, std::span<const Picoseconds> times,
                                                  LargestOnWay largest, const std::vector<std::uint32_t>& sources);
-  /// Lets go of all rows.
+  /// Frees all rows.
   void clear();
 
  private:

@@ -7,16 +7,17 @@
 
 #include "base/vector_code.h"
 
-// One row is Dijkstra's algorithm. All rows are Floyd and Warshall's, which costs the cube of the states but no queue and no
-// branch: at a few hundred states with some twenty arcs each it takes as long as a dozen rows. The bound costs it nothing:
-// states are passed through from the smallest to the largest, and state k is passed through only between states of which
-// one is at least as large. The parts of such a path, from i to k and from k to j, have only seen states as small as k.
-// Two smaller ones that nothing connects yet are connected once all states of a size have been passed through.
+// One row is computed by Dijkstra's algorithm. All rows are computed by Floyd and Warshall's, which takes time cubic in
+// the number of states but no queue and no branch: for a few hundred states with some twenty arcs each it takes as long
+// as a dozen rows. The bound costs nothing: intermediate states are added from the smallest to the largest, and state k
+// only between pairs of states one of which is at least as large. The parts of such a path, from i to k and from k to
+// j, only contain states no larger than k. Two smaller states that are not connected yet are connected once all states
+// of a size have been added.
 
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kTogether = 4;  // states that are passed through at once
+constexpr std::size_t kTogether = 4;  // intermediate states added at once
 
 /// out[i] = min(out[i], first[r] + rows[r][i]) over all r
 SHARDPLAN_VECTOR_CODE void pass_through(const Picoseconds (&first)[kTogether],
@@ -45,8 +46,8 @@ SHARDPLAN_VECTOR_CODE void pass_through_one(Picoseconds first, const Picoseconds
   }
 }
 
-/// Lowers the times between all states, those before `smaller` with each other excepted, by paths through the states from
-/// `begin` to `end`.
+/// Lowers the times between all states, except between two before `smaller`, by paths through the states from `begin`
+/// to `end`.
 void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller, std::size_t count,
                          std::vector<Picoseconds>& best) {
   constexpr Picoseconds kNoPath = BoundedTimes::kNoPath;
@@ -57,7 +58,7 @@ void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller
       if (from != through && first < kNoPath) pass_through_one(first, row(through), count, row(from));
     }
   }
-  // The rows of these states are now what they will be after all of them, so that each other row needs them once.
+  // The rows of these states are now final with respect to all of them, so that each other row needs them once.
   for (std::size_t from = 0; from < count; ++from) {
     if (from >= begin && from < end) continue;
     const std::size_t skipped = from < smaller ? smaller : 0;
@@ -74,8 +75,8 @@ void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller
   }
 }
 
-/// Finds the times between states before `begin` that no path connects among themselves, by paths through the states from
-/// `begin` to `end`, whose rows and columns are known.
+/// Computes the times between states before `begin` that are not connected among themselves, by paths through the
+/// states from `begin` to `end`, whose rows and columns are known.
 void reach_smaller_states(std::size_t begin, std::size_t end, std::size_t count, std::vector<Picoseconds>& best) {
   for (std::size_t from = 0; from < begin; ++from) {
     Picoseconds* const row = best.data() + from * count;
@@ -118,8 +119,8 @@ std::vector<Picoseconds> BoundedTimes::row(std::uint32_t source, std::span<const
     settle(INT64_MAX, times);
     return reached_;
   }
-  // The bound is the larger of the two ends. Each higher bound admits some more states; times so far stay, except where
-  // a path through the new states is shorter.
+  // The bound is the larger of the two ends. Each higher bound admits more states; earlier times stay, except where a
+  // path through the new states is shorter.
   std::vector<Picoseconds> row(sizes_.size(), kNoPath);
   for (const std::int64_t bound : bounds_) {
     if (bound < sizes_[source]) continue;
@@ -136,7 +137,7 @@ std::vector<Picoseconds> BoundedTimes::row(std::uint32_t source, std::span<const
   return row;
 }
 
-/// Dijkstra's algorithm among the states that are no larger than `bound`, from where it stands.
+/// Dijkstra's algorithm among the states within `bound`, continued from its current state.
 void BoundedTimes::settle(std::int64_t bound, std::span<const Picoseconds> times) {
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());

@@ -8,12 +8,12 @@
 
 namespace shardplan {
 
-/// How large the states on the way from a to b may be: as large as they are; no larger than a or b; or, where no path keeps
-/// to that, those count whose largest state is the least.
+/// How large intermediate states between a and b may be: unlimited; no larger than a or b; or, if no path satisfies
+/// that, as small as possible.
 enum class LargestOnWay { kAny, kEnds, kLeast };
 
 /// Least times between the states of a graph whose states have sizes: a row from one state to every other, or all of
-/// them. Arcs lie in one array and no path is kept, since cost matrices need some million of these times.
+/// them. Arcs are in one array and no paths are kept, since cost matrices need some million of these times.
 class BoundedTimes {
  public:
   static constexpr Picoseconds kNoPath = INT64_MAX / 2;  // two of them can be added
@@ -28,9 +28,9 @@ class BoundedTimes {
   BoundedTimes(std::vector<std::int64_t> sizes, std::vector<std::size_t> first_arc, std::vector<Arc> arcs);
 
   std::size_t num_states() const { return sizes_.size(); }
-  /// The position of a state among all, from the smallest to the largest.
+  /// The rank of a state among all, from the smallest to the largest.
   std::size_t place(std::uint32_t state) const { return place_[state]; }
-  /// In an order of its own: those of a state together, smallest targets first.
+  /// In an order of its own: the arcs of a state together, smallest targets first.
   std::span<const Arc> arcs() const { return arcs_; }
   std::span<const Arc> arcs_of(std::uint32_t state) const {
     return std::span(arcs_).subspan(first_arc_[state], first_arc_[state + 1] - first_arc_[state]);

@@ -1,16 +1,17 @@
-// The atoms in which two layouts of one tensor can both be written.
+// The atoms in terms of which two layouts of one tensor can both be written.
 //
-// An axis of size 8 of which one end uses y and the other y:(1)2 has to be cut at 2; on the way from [{x}, {y}] to
-// [{y}, {x}] on x=2, y=4 the first dimension is cut at 2 by one end and at 4 by the other, so y is cut where x ends,
-// though neither layout says so. A list of products at which something is cut is a chain if each divides the next; each
-// axis has one, and so has each dimension (only where parts end: the pieces within a part follow from the axes).
+// If one end uses an axis y of size 8 and the other y:(1)2, the axis has to be split at 2. Between [{x}, {y}] and [{y},
+// {x}] on x=2, y=4 the first dimension is split at 2 by one end and at 4 by the other, so y is split where x ends,
+// although neither layout says so. A list of products at which something is split is a chain if each divides the next;
+// each axis has one, and so has each dimension (only where parts end: the pieces within a part follow from the axes).
 //
-//   1. `add` collects the cuts of each layout. Two ends whose cuts are no chain (6 as 2 x 3 and as 3 x 2) have no common
-//      refinement, and each gets a space of its own.
-//   2. `align` carries cuts over from one end to the other: where one end cuts a dimension inside a piece of the other,
-//      that piece's axis is cut there, which can in turn cut the first end's pieces; so it repeats until nothing changes.
-//   3. `pieces` and `slots` read the atoms off. How many more cuts are added, and in which dimensions pieces can be parked
-//      behind those of the ends, is the Refinement: more of both sees cheaper detours and makes more states.
+//   1. `add` collects the splits of each layout. Two ends whose splits are not a chain (6 as 2 x 3 and as 3 x 2) have
+//      no common refinement, and each gets its own space.
+//   2. `align` carries splits over from one end to the other: where one end splits a dimension inside a piece of the
+//      other, that piece's axis is split there, which can in turn split the first end's pieces; so it repeats until
+//      nothing changes.
+//   3. `pieces` and `slots` give the atoms. The Refinement says how many more splits are added, and in which dimensions
+//      pieces can be parked after those of the ends: more of both allows cheaper detours and makes more states.
 
 #include "layouts/redistribution/search/common_refinement.h"
 
@@ -25,7 +26,7 @@
 namespace shardplan {
 namespace {
 
-/// Products at which something is cut, ascending.
+/// Products at which something is split, ascending.
 using Cuts = std::set<std::int64_t>;
 
 bool is_chain(const Cuts& cuts) {
@@ -76,8 +77,8 @@ class Refiner {
     return true;
   }
 
-  /// Cuts axes where the other end cuts the same dimension, until nothing changes. False if a part would end inside a
-  /// piece that cannot be cut there.
+  /// Splits axes where the other end splits the same dimension, until nothing changes. False if a part would end inside
+  /// a piece that cannot be split there.
   bool align() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -147,13 +148,13 @@ class Refiner {
   std::vector<Slot> slots(Refinement refinement) const {
     struct Dimension {
       Cuts cuts;                 // the products at which a digit ends
-      std::int64_t divisor = 1;  // by which devices could shard what is behind the cuts
+      std::int64_t divisor = 1;  // by which devices could shard what follows the splits
       bool needs_rest = false;
     };
     std::vector<Dimension> dimensions(shape_.size());
     std::optional<std::size_t> spare;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
-      // A digit ends wherever an end's piece does, if no piece of the other end lies across.
+      // A digit ends wherever a piece of either end does, unless a piece of the other end crosses that place.
       Cuts& cuts = dimensions[d].cuts;
       Cuts ends = part_cuts_[d];
       for (const auto& end : ends_) {
@@ -167,7 +168,7 @@ class Refiner {
                                       [&](std::int64_t other) { return cut % other == 0 || other % cut == 0; });
         if (fits) cuts.insert(cut);
       }
-      // Where pieces do lie across, as 2 x 3 and 3 x 2 in 6, they stand in a row behind the digits.
+      // Where pieces do cross, as 2 x 3 and 3 x 2 in 6, they follow each other after the digits.
       dimensions[d].needs_rest = cuts.size() < ends.size();
       const bool has_digits = refinement == Refinement::kFull && !dimensions[d].needs_rest;
       if (has_digits) add_prime_cuts(cuts, shape_[d]);
@@ -191,8 +192,8 @@ class Refiner {
   }
 
  private:
-  /// Cuts what is left between the cuts, and behind them, into primes; of each prime at most as many as there are
-  /// pieces.
+  /// Splits the remainders between the splits, and after them, into primes; each prime at most as often as there are
+  /// pieces of it.
   void add_prime_cuts(Cuts& cuts, std::int64_t extent) const {
     if (extent == 0) return;
     std::map<std::int64_t, std::size_t> left;
@@ -246,7 +247,7 @@ class Refiner {
 
 LayoutSpace make_space(Refiner& refiner, std::vector<Reduction> reductions, Refinement refinement) {
   if (refinement == Refinement::kFull || refinement == Refinement::kPrime) refiner.cut_to_primes();
-  // With partial states even where neither end is partial, padding and one all_reduce can save launches.
+  // Including partial states even if neither end is partial, since padding and one all_reduce can save launches.
   if (refinement == Refinement::kFull && reductions.empty()) reductions.push_back(Reduction::kSum);
   return {refiner.pieces(refinement != Refinement::kMinimal), refiner.slots(refinement), std::move(reductions)};
 }

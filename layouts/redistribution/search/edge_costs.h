@@ -8,7 +8,7 @@
 
 namespace shardplan {
 
-/// What the edges of a graph cost for tensors of one size. The costs of each class of edges are requested once.
+/// The costs of a graph's edges for tensors of one size. The cost of each class of edges is requested once.
 class EdgeCosts {
  public:
   EdgeCosts(const RedistributionGraph& graph, const CollectiveCosts& costs, Bytes tensor_bytes)

@@ -35,9 +35,9 @@ std::optional<Placement> LayoutSpace::encode(const TensorLayout& layout, const S
     if (slot == slots.size() || slots[slot].dimension != d) return std::nullopt;
     std::size_t at = slot;
     std::size_t order = 0;
-    std::int64_t left = shape[d];                                       // behind the slots before this one
+    std::int64_t left = shape[d];                                       // after the slots before this one
     std::int64_t room = slots[at].continues ? slots[at].extent : left;  // in this slot, not yet taken
-    bool rest_begun = false;                                            // the digit of this slot that no piece shards
+    bool rest_begun = false;                                            // the unsharded digit of this slot
     const auto next_slot_if_full = [&] {
       if (room > 1 || !slots[at].continues) return;
       left /= slots[at].extent;
@@ -84,7 +84,7 @@ std::optional<Placement> LayoutSpace::encode(const TensorLayout& layout, const S
 }
 
 TensorLayout LayoutSpace::decode(const Placement& placement, const Shape& shape) const {
-  // By slot and order, since positions sort so.
+  // By slot and order, which is the order of positions.
   std::array<std::uint8_t, Placement::kMostPieces> order{};
   for (std::size_t i = 0; i < pieces.size(); ++i) order[i] = static_cast<std::uint8_t>(i);
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(pieces.size()),

@@ -10,8 +10,8 @@
 
 namespace shardplan {
 
-/// Where each piece of a mesh stands: in a slot, at some order among the pieces in it; among the partial axes; or
-/// nowhere (replicated). Two bytes a piece, so that placements are compared and hashed as a few words.
+/// The position of each piece of a mesh: in a slot, at some order among its pieces; among the partial axes; or nowhere
+/// (replicated). Two bytes per piece, so that placements are compared and hashed as a few words.
 struct Placement {
   static constexpr std::size_t kMostPieces = 16;
   static constexpr std::size_t kMostSlots = 40;
@@ -47,10 +47,10 @@ struct Slot {
   auto operator<=>(const Slot&) const = default;
 };
 
-/// The layouts that one search looks at: all that put whole `pieces` of the mesh (in mesh order, disjoint) into `slots`
-/// of the tensor's dimensions. With the pieces x, y:(1)2, y:(2)2 of x=2, y=4 and one slot for each dimension of a
-/// matrix, [{x, y:(2)2}, {y:(1)2}] is the placement x in slot 0 first, y:(1)2 in slot 1 first, y:(2)2 in slot 0 second;
-/// [{x}, {y}] is in this space as well, since y is its two halves in a row.
+/// The layouts of one search: all that put whole `pieces` of the mesh (in mesh order, disjoint) into `slots` of the
+/// tensor's dimensions. With the pieces x, y:(1)2, y:(2)2 of x=2, y=4 and one slot for each dimension of a matrix, [{x,
+/// y:(2)2}, {y:(1)2}] is the placement x in slot 0 first, y:(1)2 in slot 1 first, y:(2)2 in slot 0 second; [{x}, {y}]
+/// is in this space too, since y consists of its two halves.
 struct LayoutSpace {
   std::vector<AxisRef> pieces;
   std::vector<Slot> slots;
@@ -64,8 +64,8 @@ struct LayoutSpace {
   TensorLayout decode(const Placement& placement, const Shape& shape) const;
 };
 
-/// The placements of a space, roughly: as if every digit but a dimension's last had room for one piece, and pieces of
-/// different sizes did not get in each other's way. Saturates.
+/// An estimate of the number of placements, as if every digit except a dimension's last had room for one piece, and
+/// pieces of different sizes did not interfere. Saturates.
 std::int64_t num_placements(const LayoutSpace& space);
 
 }  // namespace shardplan

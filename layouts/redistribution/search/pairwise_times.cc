@@ -13,7 +13,7 @@ void PairwiseTimes::lay_out_edges() {
   std::vector<std::size_t> first_arc = {0};
   std::vector<BoundedTimes::Arc> arcs;
   for (std::uint32_t state = 0; state < num_states; ++state) {
-    sizes.push_back(-graph_.num_shards(state));  // more shards are smaller ones
+    sizes.push_back(-graph_.num_shards(state));  // more shards are smaller
     for (const RedistributionEdge& edge : graph_.edges(state)) arcs.push_back({edge.target, edge.edge_class});
     first_arc.push_back(arcs.size());
   }

@@ -18,15 +18,16 @@ class PairwiseTimes {
  public:
   static constexpr Picoseconds kNoPath = BoundedTimes::kNoPath;
 
-  /// With `bounded`, no state on the way from a to b has fewer shards than both.
+  /// With `bounded`, no intermediate state between a and b has fewer shards than both.
   PairwiseTimes(RedistributionGraph& graph, bool bounded)
       : graph_(graph), largest_(bounded ? LargestOnWay::kEnds : LargestOnWay::kAny) {}
 
-  /// From each of `sources` to every state by its place; kNoPath where none keeps the bound. Valid until the next call.
+  /// From each of `sources` to every state by its place; kNoPath if none is within the bound. Valid until the next
+  /// call.
   std::vector<std::span<const Picoseconds>> rows(const std::vector<std::uint32_t>& sources, EdgeCosts& costs);
   /// The place of a state in the rows of the last call.
   std::size_t place(std::uint32_t state) const { return edges_.place(state); }
-  /// Lets go of all rows.
+  /// Frees all rows.
   void forget() { sizes_.clear(); }
 
  private:

@@ -8,20 +8,20 @@
 
 namespace shardplan {
 
-/// Inside each dimension the products at which a part ends, ascending: those of (2:{}, 12:{x}) are {2}; where nothing
-/// is sharded, or one part is the whole, there are none. Layouts of one tensor with the same borders share a space.
+/// In each dimension the products at which a part ends, ascending: those of (2:{}, 12:{x}) are {2}; none if the
+/// dimension is not sharded, or consists of one part. Layouts of one tensor with the same borders share a space.
 using PartBorders = std::vector<std::vector<std::int64_t>>;
 PartBorders part_borders(const TensorLayout& layout, const Shape& shape);
 
-/// The borders of both; nothing if in some dimension one does not divide the next.
+/// The borders of both; nothing if some dimension's borders do not divide each other in turn.
 std::optional<PartBorders> joined_borders(const PartBorders& a, const PartBorders& b);
 
-/// The pieces as they are and the parts between the borders, for layouts that are partial over sums at most.
+/// The given pieces and the parts between the borders, for layouts that are partial over sums at most.
 LayoutSpace space_of_pieces(const std::vector<AxisRef>& pieces, const PartBorders& borders, const Shape& shape,
                             std::int64_t num_devices);
 
-/// The same pieces in dimensions without borders, which they shard from the beginning on, in any order: 6 as 2 x 3 or
-/// as 3 x 2. Layouts without a common refinement can meet there.
+/// The same pieces in dimensions without borders, which they shard from the start, in any order: 6 as 2 x 3 or as 3 x
+/// 2. Layouts without a common refinement can meet there.
 LayoutSpace space_of_rows(const LayoutSpace& space, const Shape& shape, std::int64_t num_devices);
 
 }  // namespace shardplan
