@@ -9,7 +9,7 @@
 namespace shardplan {
 
 /// One device's shard of one operand, row-major. Every number is held as a double, whatever the dtype. `begin` is the
-/// global position of its first element in each dimension that has at most one factor or a window (otherwise 0): a
+/// global position of its first element in each dimension that has at most one factor or a window (otherwise 0); a
 /// windowed dimension includes its halo.
 struct OperandView {
   const double* data = nullptr;

@@ -44,7 +44,7 @@ std::string_view kind_text(AttributeKind kind) {
   return "";
 }
 
-/// True if `value` is of the kind, where need be after converting it.
+/// True if `value` has the right kind, if necessary after converting it.
 bool convert(Attribute& value, AttributeKind kind) {
   const std::int64_t* integer = std::get_if<std::int64_t>(&value);
   switch (kind) {
@@ -102,7 +102,7 @@ void check_operand_count(const OperatorType& type, std::size_t found) {
                    wanted == 0 ? "" : fmt::format(" ({})", fmt::join(type.signature.operands, ", ")), found);
 }
 
-/// Sizes that hostile files may give: every tensor's bytes must fit in 64 bits.
+/// Sizes from hostile files: every tensor's bytes must fit in 64 bits.
 void check_size(const OperatorType& type, std::string_view what, const TensorType& tensor) {
   std::optional<std::int64_t> bytes = element_bytes(tensor.dtype);
   for (const std::int64_t size : tensor.shape) {
@@ -118,7 +118,7 @@ void check_size(const OperatorType& type, std::string_view what, const TensorTyp
   }
 }
 
-/// A rule that does not fit its tensors is our own fault.
+/// A rule that does not fit its tensors is a bug.
 void check_rule(const Operation& operation) {
   const ShardingRule& rule = operation.rule;
   SHARDPLAN_CHECK(rule.operands.size() == operation.operands.size());
@@ -136,7 +136,7 @@ void check_rule(const Operation& operation) {
   for (std::size_t i = 0; i < rule.results.size(); ++i) check_walk(rule.results[i], operation.results[i].shape);
 }
 
-/// The operands that a group of names means: one group, or of a repeated operand "x..." one for each.
+/// The operands that a group of names stands for: one group, or for a repeated operand "x..." one for each.
 void add_groups(const Signature& signature, std::size_t num_operands, const OperandGroups& names,
                 std::vector<std::vector<std::uint32_t>>& groups) {
   const auto add = [&](std::vector<std::uint32_t> group) {

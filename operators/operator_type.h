@@ -78,7 +78,7 @@ struct OperatorType {
   /// Result types of operands and attributes; throws InputError (no place) if they do not fit.
   std::vector<TensorType> (*infer)(const Operation&) = nullptr;
   /// The rule as text: "... m k, k n -> ... m n; k: sum" ("...": any further dimensions, "s*h+kh": a window), or a few
-  /// words where no text says it.
+  /// words if it cannot be written as text.
   std::string rule_text = {};
   ShardingRule (*rule)(const Operation&) = nullptr;  // called after `infer`; null: `rule_text` is the rule
   OperandGroups linear = {};                         // added to the rule's own
@@ -103,7 +103,7 @@ struct OperatorType {
   std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
 
-  std::string notes = {};    // strategy and errors as users know them: lines "name      text"
+  std::string notes = {};    // strategy and errors in the user's terms: lines "name      text"
   bool is_internal = false;  // phases and gradients: not for model files
   bool draws_as_forward =
       false;                 // a gradient that draws the same random numbers as its operator, with that operator's seed

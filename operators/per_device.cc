@@ -34,7 +34,7 @@ TensorType without_devices(TensorType type) {
   return type;
 }
 
-/// What one device computes.
+/// The computation of one device.
 Operation base_operation(const Operation& operation) {
   Attributes attributes = operation.attributes;
   attributes.erase(kShared);
@@ -65,7 +65,7 @@ std::vector<TensorType> infer_per_device(const Operation& operation) {
   return results;
 }
 
-/// The factors of `base` are kept, so that work is counted as there, but none is cut.
+/// Keeps the factors of `base`, so that work is counted as there, but none is sharded.
 ShardingRule per_device_rule(const Operation& operation) {
   const ShardingRule base = base_operation(operation).rule;
   ShardingRule rule;
@@ -126,7 +126,7 @@ std::int64_t per_device_index_extent(const Operation& operation, std::size_t ope
   return base_type(*operation.type).index_extent(base_operation(operation), operand);
 }
 
-/// Makes every operator that a gradient adds one of each device.
+/// Turns every operator that a gradient adds into one per device.
 class PerDeviceGradient : public GradientBuilder {
  public:
   PerDeviceGradient(GradientBuilder& whole, std::set<TensorId> per_device)

@@ -22,7 +22,8 @@ inline constexpr std::string_view kPerDevice = "PerDevice.";
 ///
 /// The type has the attributes of `base` and "shared". It lives as long as the program.
 ///
-/// The type of that name, "PerDevice.X" or one of the catalogue; null if there is none. A model file cannot name the first.
+/// The type of that name, "PerDevice.X" or one of the catalogue; null if there is none. Model files cannot name the
+/// former.
 const OperatorType* find_graph_operator_type(std::string_view name);
 
 }  // namespace shardplan

@@ -8,8 +8,9 @@
 namespace shardplan {
 
 /// Properties of all operators with phases (tests/operators/sharding_test.cc):
-///   - a phase's factors are the operator's, by name and size; one that a phase lacks is repeated work there; one that is
-///     cut may count its pieces instead (the maxima of each piece of the keys), a factor of a phase's own is never cut;
+///   - a phase's factors are the operator's, by name and size; one that a phase lacks is repeated work there; a
+///     sharded one may count its pieces instead (the maxima of each piece of the keys); a factor that only the phase has
+///     is never sharded;
 ///   - results that do not walk a normalised factor are complete, those that do not walk a reduction are partial, as
 ///     the operator's own rule says;
 ///   - no partial operand passes through, since statistics are not linear.

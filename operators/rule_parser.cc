@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 
-// Two steps. The lexer turns the text into lists of names and knows no sizes. The builder gives each name a size, from
-// plain dimensions first and then as what is left of a product, numbers the factors in the order in which the text
-// names them, and checks every dimension against the sizes that it found.
+// Two steps. The lexer turns the text into lists of names, without sizes. The builder gives each name a size, from
+// plain dimensions first and then as the rest of a product, numbers the factors in the order of their names in the
+// text, and checks every dimension against the sizes found.
 
 namespace shardplan {
 namespace {
@@ -105,7 +105,7 @@ class RuleLexer {
     }
   }
 
-  /// The name that begins at `at`, which moves behind it.
+  /// The name that begins at `at`; `at` moves past it.
   std::string name_at(std::string_view text, std::size_t& at) const {
     std::size_t end = at;
     while (end < text.size() && is_name_character(text[end])) ++end;
@@ -121,7 +121,7 @@ class RuleLexer {
   std::string_view text_;
 };
 
-/// Gives the names sizes and puts the rule together.
+/// Gives sizes to the names and assembles the rule.
 class RuleBuild {
  public:
   RuleBuild(std::string_view text, const std::vector<Shape>& operands, const std::vector<Shape>& results)

@@ -7,7 +7,8 @@
 
 namespace shardplan {
 
-/// Text to a rule; what `to_string` writes is read again, but for windows. Names are parted by spaces, tensors by commas:
+/// Text to a rule; it can read what `to_string` prints, except windows. Names are separated by spaces, tensors by
+/// commas:
 ///
 ///   "b s h, h f -> b s f"                     matmul; h is in no result and therefore summed
 ///   "b s (heads d) -> b heads s d"            a dimension that walks a product, major to minor

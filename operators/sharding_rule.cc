@@ -73,7 +73,7 @@ Interval window_reads(const Window& window, std::int64_t window_size, const Box&
   const std::int64_t first = window.stride * output.begin - window.pad_before;
   const std::int64_t last = window.stride * (output.end - 1) + window.dilation * (window_size - 1) - window.pad_before;
   Interval reads{std::clamp<std::int64_t>(first, 0, extent), std::clamp<std::int64_t>(last + 1, 0, extent)};
-  if (reads.end < reads.begin) reads.end = reads.begin;  // a window that lies in the padding altogether
+  if (reads.end < reads.begin) reads.end = reads.begin;  // a window that is completely in the padding
   return reads;
 }
 

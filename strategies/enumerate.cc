@@ -48,7 +48,7 @@ std::set<std::int64_t> products(const std::vector<AxisRef>& pieces) {
   return result;
 }
 
-/// In how many pieces a factor may be cut.
+/// The numbers of pieces that a factor may be split into.
 std::set<std::int64_t> possible_cuts(const Operation& operation, std::size_t factor,
                                      const std::set<std::int64_t>& products, UnevenCuts uneven) {
   const std::int64_t size = operation.rule.factors[factor].size;
@@ -65,7 +65,7 @@ std::set<std::int64_t> possible_cuts(const Operation& operation, std::size_t fac
   return cuts;
 }
 
-/// Why a factor is not cut in so many pieces, although fewer are possible.
+/// Why a factor is not split into this many pieces, although fewer are possible.
 std::string why_not(const Operation& operation, std::size_t factor, std::int64_t pieces, UnevenCuts uneven) {
   const Factor& info = operation.rule.factors[factor];
   if (info.kind == FactorKind::kNeedReplication) return "each device needs all of it";
@@ -135,7 +135,7 @@ class Enumeration {
     }
   }
 
-  /// Whether a factor may be cut in as many pieces as it is now, or in a multiple.
+  /// Whether a factor may be split into its current number of pieces, or a multiple of it.
   bool leads_to_a_cut(std::size_t factor) const {
     const std::int64_t now = num_pieces(strategy_.factors[factor]);
     return std::ranges::any_of(cuts_[factor], [&](std::int64_t pieces) { return pieces % now == 0; });

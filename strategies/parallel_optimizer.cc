@@ -16,7 +16,7 @@ bool is_sharded_by(const TensorLayout& layout, const AxisRef& piece) {
   });
 }
 
-/// The pieces of the mesh that cut no dimension of `layout`: over them devices hold the same.
+/// The pieces of the mesh that shard no dimension of `layout`: over them devices hold the same.
 std::vector<AxisRef> unused(const TensorLayout& layout, const std::vector<AxisRef>& pieces) {
   std::vector<AxisRef> repeats;
   for (const AxisRef& piece : pieces) {
@@ -35,8 +35,8 @@ bool cut_further(TensorLayout& layout, std::size_t dimension, std::span<const Ax
   return check_uneven_layout(layout, mesh, shape).empty();
 }
 
-/// Of the layouts that cut a given number of dimensions further, the one that holds least; of equals the first, by the
-/// dimensions and with as many axes in the first of them as can be.
+/// Of the layouts that shard a given number of dimensions further, the one with the smallest shard; of equal ones the
+/// first by dimensions, with as many axes as possible in the first of them.
 struct SmallestCut {
   const Shape& shape;
   const DeviceMesh& mesh;

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "layouts/uneven.h"
 
-// A strategy gives axes to factors; all else follows from the operator's rule. A dimension that walks several factors
-// is cut by their axes, major first; an axis of a summed factor makes results partial; a windowed dimension is cut as
-// its output factor is and reads a halo of its neighbours.
+// A strategy assigns axes to factors; everything else follows from the operator's rule. A dimension that walks several
+// factors is sharded by their axes, major first; an axis of a summed factor makes results partial; a windowed dimension
+// is sharded as its output factor is, and reads a halo from its neighbours.
 
 namespace shardplan {
 namespace {

@@ -10,11 +10,11 @@
 #include "layouts/uneven.h"
 #include "strategies/enumerate.h"
 
-// An operator's entries are read one operand after the other, and every dimension that an entry cuts decides the factor
-// that the dimension walks. So entries that cut one factor in two ways contradict each other, whatever they look like.
-// A layout names axes and decides at once. A tuple only counts pieces: which axes they are depends on all cuts of the
-// operator together, since MindSpore's device matrix hands consecutive pieces of the row-major ranks to the factors in
-// order. Factors that no entry decides are enumerated over the axes that are left.
+// An operator's entries are read one operand after the other, and every dimension that an entry shards decides the
+// factor that the dimension walks. So entries that shard one factor in two ways contradict each other, whatever their
+// form. A layout names axes, so its decision is complete. A tuple only counts pieces: which axes they are depends on all
+// tuples of the operator together, since MindSpore's device matrix assigns consecutive pieces of the row-major ranks to
+// the factors in order. Factors that no entry decides are enumerated over the remaining axes.
 
 namespace shardplan {
 namespace {
@@ -70,7 +70,7 @@ class Resolver {
   }
 
  private:
-  /// What the entries decide about the factors of one operator. The cuts of tuples become axes once all are known.
+  /// What the entries decide about the factors of one operator. The pieces of tuples become axes once all are known.
   struct Decided {
     std::vector<std::int64_t> cuts;          // by factor, from tuples; 0: none
     std::vector<std::size_t> cut_by;         // by factor: the operand whose entry decided it
@@ -233,7 +233,7 @@ class Resolver {
     return std::nullopt;
   }
 
-  /// A tuple's cut of one dimension, given to the factors that it walks, the major ones first.
+  /// A tuple's number of pieces of one dimension, assigned to the factors that it walks, the major ones first.
   void record_cut(OperatorId id, std::size_t operand, std::size_t dimension, const DimensionWalk& walk,
                   std::int64_t cut, const SourcePlace& place, Decided& decided) {
     if (walk.window) {
@@ -242,7 +242,7 @@ class Resolver {
     }
     const std::vector<Factor>& factors = graph_.operation(id).rule.factors;
     for (const std::uint32_t factor : walk.factors) {
-      // A dimension of one factor may be cut unequally; of several each takes what divides it.
+      // A dimension of one factor may be split unequally; of several factors each takes what divides it.
       const std::int64_t here = walk.factors.size() == 1 ? cut : std::gcd(cut, factors[factor].size);
       record_factor_cut(id, operand, factor, here, place, decided);
       cut /= here;
@@ -332,7 +332,7 @@ class Resolver {
     decided.is_decided[factor] = 1;
   }
 
-  /// The tuples' cuts onto the ranks: consecutive pieces in the order of the factors, the repeats last.
+  /// Maps the tuples' pieces to the ranks: consecutive pieces in the order of the factors, replication last.
   bool tuples_to_axes(OperatorId id, Decided& decided) {
     const GraphOperator& op = graph_.operators()[id];
     std::vector<std::int64_t> matrix;
@@ -364,7 +364,7 @@ class Resolver {
     return true;
   }
 
-  /// The strategies that agree with what is decided: the factors left open are cut by the unused pieces in all ways.
+  /// The strategies that agree with the decisions: factors left open are sharded by the unused pieces in all ways.
   std::vector<Strategy> complete(const Operation& operation, const Strategy& base,
                                  const std::vector<char>& is_decided) {
     if (std::all_of(is_decided.begin(), is_decided.end(), [](char decided) { return decided != 0; })) return {base};

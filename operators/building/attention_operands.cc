@@ -10,15 +10,15 @@
 namespace shardplan {
 namespace {
 
-/// The pairs of a query and a key that sees it, for the last `queries` of all and the first `keys`: what the busiest
-/// device has, if positions count from 0.
+/// The number of pairs of a query and a key that it sees, for the last `queries` and the first `keys` of all: what the
+/// busiest device has, if positions count from 0.
 double visible_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t queries, std::int64_t keys) {
   const std::int64_t window = operation.integer("window");
   const bool is_causal = operation.flag("causal");
   if (!is_causal && window == 0) return static_cast<double>(queries) * static_cast<double>(keys);
   double pairs = 0;
   for (std::int64_t i = all.queries - queries; i < all.queries; ++i) {
-    // The busiest piece of keys for a window is the one in which it lies.
+    // For a window, the busiest piece of keys is the one that contains it.
     std::int64_t visible = is_causal ? std::min(i + 1, all.keys) : all.keys;
     if (window > 0) visible = std::min(visible, is_causal ? window : 2 * window - 1);
     pairs += static_cast<double>(std::min(visible, keys));

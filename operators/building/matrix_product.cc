@@ -5,11 +5,11 @@
 namespace shardplan {
 namespace {
 
-// A block of b stays in the second cache while all rows of a pass over it.
+// A block of b stays in the second-level cache while all rows of a pass over it.
 constexpr std::int64_t kBlockColumns = 512;
 constexpr std::int64_t kBlockDepth = 64;
 
-/// Two rows of c take four rows of b at a time: a store is paid for four products.
+/// Two rows of c and four rows of b at a time: one store per four products.
 void multiply_block(std::int64_t m, std::int64_t n, std::int64_t columns, std::int64_t k, std::int64_t depth,
                     const double* a, const double* b, double* c) {
   std::int64_t i = 0;

@@ -25,7 +25,7 @@ std::vector<std::string_view> names_in(std::string_view text) {
 Phases make_phases(const Operation& operation, const std::vector<PhaseLine>& lines) {
   const Signature& signature = operation.type->signature;
   std::vector<std::string_view> values(signature.operands.begin(), signature.operands.end());
-  if (signature.num_optional > 0) values.resize(operation.operands.size());  // what is left out is no value
+  if (signature.num_optional > 0) values.resize(operation.operands.size());  // an omitted operand is not a value
   const auto value_named = [&](std::string_view name) {
     const auto at = std::find(values.rbegin(), values.rend(), name);
     SHARDPLAN_CHECK(at != values.rend());

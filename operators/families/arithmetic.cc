@@ -1,5 +1,5 @@
-// What passes partial sums on is what makes the rules differ: a sum of both operands passes through Add if both are
-// partial together, through Mul if one is and the other is whole, and through no other function. Maxima pass through
+// The rules differ in which partial sums pass through: a sum of both operands passes through Add if both are partial
+// together, through Mul if one is partial and the other is complete, and through no other function. Maxima pass through
 // every increasing function.
 #include "operators/families/arithmetic.h"
 

@@ -1,7 +1,7 @@
 // The rule of attention in one line: "b (g r) s d, b g t d, b g t e -> b (g r) s e, b (g r) s; t: normalised; d, e: whole".
-// From it follow, as layouts of one operator, what is known by many names: heads cut (Megatron's tensor parallelism, or
-// DeepSpeed-Ulysses with the all_to_all of q, k and v before it), queries cut with k and v gathered (Llama 3's context
-// parallelism), keys cut (flash-decoding).
+// Well-known schemes under many names follow from it as layouts of one operator: sharded heads (Megatron's tensor
+// parallelism, or DeepSpeed-Ulysses with the all_to_all of q, k and v before it), sharded queries with gathered k and v
+// (Llama 3's context parallelism), sharded keys (flash-decoding).
 //
 // Sources: Dao et al., FlashAttention, NeurIPS 2022 (running maxima, gradient from lse); Dao, FlashAttention-2, 2023 (half
 // of the work if causal); Ainslie et al., GQA, EMNLP 2023 (groups).

@@ -11,19 +11,19 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/phase_list.h"
 
-// BatchNorm is written as the phases that it runs in where a dimension of its statistics is cut: sums over the batch, what
-// follows from them, normalisation, and likewise for the gradient. The whole operator is these phases one after the other, so
-// that one set of kernels serves both. A batch that is normalised in parts has a `part` factor in front of n.
+// BatchNorm is written as the phases that it runs in if a dimension of its statistics is sharded: sums over the batch,
+// the statistics, normalisation, and likewise for the gradient. The whole operator consists of these phases in
+// sequence, so one set of kernels serves both. A batch that is normalised in parts has a `part` factor before n.
 //
-// Two sums belong together, in one tensor, as one collective completes them then: its start-up is nearly all it takes. So
-// the variance is not the mean of squared distances from the mean, which would have to be whole first, but that of squared
-// distances from the moving mean, less the square of the distance between the two means. Distances from 0, as in other
-// frameworks, would lose more digits.
+// Two sums are put into one tensor, since one collective then completes them: its start-up is nearly all of its time.
+// So the variance is not computed as the mean of squared distances from the mean, which would have to be complete
+// first, but from squared distances from the moving mean, minus the squared distance between the two means. Distances
+// from 0, as in other frameworks, would lose more digits.
 
 namespace shardplan {
 namespace {
 
-/// In how many parts the batch is normalised, each by its own statistics: [parts, c], or [c] of one part.
+/// The shape of statistics by the number of parts that are normalised separately: [parts, c], or [c] for one part.
 std::int64_t num_parts(const Operation& operation) { return operation.integer("parts"); }
 
 Shape statistics_shape(const Operation& operation) {

@@ -12,9 +12,9 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 
-// Inference, derivatives and checks only: what an exchange needs to know of other devices is in simulator/local, and
-// nothing here may be cut. Shapes that differ by rank are attributes, since an operator sees the tensors of its own
-// rank alone.
+// Inference, derivatives and checks only: what an exchange needs to know about other devices is in simulator/local, and
+// nothing here can be sharded. Shapes that differ by rank are attributes, since an operator sees only its own rank's
+// tensors.
 
 namespace shardplan {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostRanks = 1 << 24;
 constexpr std::int64_t kLongestSide = 1 << 30;  // of what is exchanged with a neighbour
 
-/// Nothing may be cut: what a device holds here is its own already.
+/// Nothing can be sharded: a device's tensors here are already its own.
 ShardingRule communication_rule(const Operation& operation) {
   RuleBuilder builder;
   for (const TensorType& operand : operation.operands) builder.operand(TensorWalk(operand.shape.size()));
@@ -44,7 +44,7 @@ void check_rank_list(const Operation& operation, const std::string& attribute, s
   }
 }
 
-/// How many take part.
+/// The number of participants.
 std::int64_t checked_group(const Operation& operation) {
   const std::int64_t size = operation.integer("rank_size");
   if (size < 1 || size > kMostRanks) operand_error(operation, fmt::format("rank_size is {}", size));
@@ -198,7 +198,7 @@ bool is_below(std::size_t k) { return k == kBottomLeft || k == kBottom || k == k
 bool is_left(std::size_t k) { return k == kTopLeft || k == kLeft || k == kBottomLeft; }
 bool is_right(std::size_t k) { return k == kTopRight || k == kRight || k == kBottomRight; }
 
-/// What is received from a side: nothing if it has no neighbour.
+/// What is received from a side: nothing without a neighbour there.
 std::int64_t received_length(const Operation& operation, std::size_t neighbour, std::size_t length) {
   return operation.list("recv_rank_ids")[neighbour] < 0 ? 0 : operation.list("recv_lens")[length];
 }
@@ -316,7 +316,7 @@ Gradients all_to_all_gradient(GradientBuilder& builder, const GradientRequest& r
   return gradient_of_first(request, [&](TensorId dy) { return add_one(builder, "AlltoAll", {dy}, reverse); });
 }
 
-/// What was received goes back to where it came from.
+/// What was received is sent back to its origin.
 Gradients neighbour_exchange_gradient(GradientBuilder& builder, const GradientRequest& request) {
   const Operation& operation = request.operation;
   const bool any = std::any_of(request.result_gradients.begin(), request.result_gradients.end(),

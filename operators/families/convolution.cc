@@ -130,7 +130,7 @@ struct ChannelLoops {
         out(call.box("o").size()) {}
 };
 
-/// Some images' points of the output, for the patches of one group.
+/// The output points of some images, for the patches of one group.
 struct Chunk {
   std::int64_t first = 0;  // image
   std::int64_t images = 0;

@@ -40,7 +40,7 @@ std::vector<TensorType> infer_router(const Operation& operation) {
   return {{chosen, logits.dtype}, {chosen, DataType::kI32}};
 }
 
-/// Each token by itself: the last dimensions are whole.
+/// Each token by itself: the last dimensions are unsharded.
 ShardingRule by_token_rule(const Operation& operation) {
   const Shape& shape = operation.operands[0].shape;
   RuleBuilder builder;
@@ -155,7 +155,7 @@ void slots_kernel(const KernelCall& call) {
 
 // ---- Dispatch and Combine
 
-/// Where the sides stand among the operands; a side that is not an operand is the result.
+/// The positions of the sides among the operands; a side that is not an operand is the result.
 struct Sizes {
   std::int64_t g = 1, t = 1, k = 1, e = 1, c = 1, h = 1;
 };
@@ -229,7 +229,7 @@ std::vector<TensorType> infer_dispatch(const Operation& operation) {
   return {{{sizes.e, sizes.g, sizes.c, sizes.h}, operation.operands[0].dtype}};
 }
 
-/// A slot holds one token at most, so that pieces of the tokens leave summands.
+/// A slot holds at most one token, so pieces of the tokens leave summands.
 ShardingRule dispatch_rule(const Operation& operation) {
   RuleBuilder builder;
   const ExpertWalks walks(builder, dispatch_sizes(operation));

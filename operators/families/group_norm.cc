@@ -1,6 +1,7 @@
-// The dimension of the channels walks two factors, (g c): groups are cut freely, channels of a group only in phases. The
-// gradient first adds up over positions, by sample and channel [n, c]; both the gradients of the parameters (sums over n)
-// and the two means that dx needs (weighted sums over a group's c) are made of these, so that x is read once for all.
+// The dimension of the channels walks two factors, (g c): groups are sharded freely, channels of a group only in
+// phases. The gradient first sums over positions, by sample and channel [n, c]; both the gradients of the parameters
+// (sums over n) and the two means that dx needs (weighted sums over a group's c) are computed from these, so x is read
+// once for all.
 #include "operators/families/group_norm.h"
 
 #include <fmt/format.h>
@@ -105,7 +106,7 @@ Phases group_norm_phases(const Operation& operation, std::span<const std::int64_
                       {"y = GroupNormApply(x, gamma, beta, mean, variance)", with_groups_and_epsilon(operation)}});
 }
 
-/// The sums over n are ordinary reductions behind the operator: partial where the batch is cut.
+/// The sums over n are ordinary reductions after the operator: partial if the batch is sharded.
 Gradients group_norm_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   const bool is_needed = request.needed[0] || request.needed[1] || request.needed[2];

@@ -10,10 +10,10 @@
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
 
-// Gather and UnsortedSegmentSum are one table and its rows, seen from two sides, and each is the other's gradient: one
-// rule and one loop (`for_each_row`) serve both. The same holds of GatherElements and its gradient (`for_each_picked`).
-// Indices are read as global positions; a device passes over what is outside its box of the table, which makes the
-// result a partial sum.
+// Gather and UnsortedSegmentSum are two views of one table and its rows, and each is the other's gradient: one rule and
+// one loop (`for_each_row`) serve both. The same holds for GatherElements and its gradient (`for_each_picked`). Indices
+// are read as global positions; a device skips those outside its box of the table, which makes the result a partial
+// sum.
 
 namespace shardplan {
 namespace {

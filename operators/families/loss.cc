@@ -1,6 +1,6 @@
-// Cross-entropy of softmax, as phases: the largest logit of each row, the sum of exponentials, then the loss. What is
-// kept for the gradient are the logits; it takes the two statistics again, which is cheaper than holding the
-// probabilities. Row statistics keep the classes as a last dimension of size 1.
+// Cross-entropy of softmax, as phases: the largest logit of each row, the sum of exponentials, then the loss. The
+// gradient keeps the logits and recomputes the two statistics, which is cheaper than keeping the probabilities. Row
+// statistics keep the classes as a last dimension of size 1.
 #include "operators/families/loss.h"
 
 #include <fmt/format.h>

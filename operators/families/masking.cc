@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-/// One part of a dimension: the factor that it is, and how many of its positions are no padding.
+/// One part of a dimension: its factor, and how many of its positions are real.
 struct MaskedPart {
   std::size_t dimension = 0;
   std::int64_t padded = 1;
@@ -22,7 +22,7 @@ struct MaskedPart {
   std::string factor;
 };
 
-/// The parts as the attributes list them, those of a dimension one behind the other.
+/// The parts as the attributes list them, those of a dimension consecutively.
 std::vector<MaskedPart> masked_parts(const Operation& operation) {
   const std::vector<std::int64_t>& dimensions = operation.list("dims");
   const std::vector<std::int64_t>& padded = operation.list("padded");
@@ -86,7 +86,7 @@ ShardingRule mask_padding_rule(const Operation& operation) {
   return rule;
 }
 
-/// By local position of a dimension, whether it is no padding.
+/// By local position of a dimension, whether it is real.
 std::vector<char> existing(const KernelCall& call, const std::vector<MaskedPart>& parts, std::size_t dimension) {
   std::vector<char> exists = {1};
   for (const MaskedPart& part : parts) {
@@ -121,7 +121,7 @@ void mask_padding_kernel(const KernelCall& call) {
   }
 }
 
-/// What stood in the padding has no influence, so that its gradient is 0.
+/// Values in the padding have no influence, so their gradient is 0.
 Gradients mask_padding_gradient(GradientBuilder& builder, const GradientRequest& request) {
   return gradient_of_first(request, [&](TensorId dy) {
     if (!request.operation.flag("masks_gradient")) return dy;

@@ -1,6 +1,6 @@
-// Every norm is written once, as its phases; uncut, they run one after the other as one kernel. A phase is a statistic
-// or elementwise with the statistics broadcast (building/statistics.h). Variances are the means of squared distances
-// from the mean, a second statistic: sums of squares would lose half of the digits in float32.
+// Every norm is written once, as its phases; unsharded, they run in sequence as one kernel. A phase is a statistic or
+// elementwise with the statistics broadcast (building/statistics.h). Variances are the means of squared distances from
+// the mean, a second statistic: sums of squares would lose half of the digits in float32.
 #include "operators/families/normalisation.h"
 
 #include <fmt/format.h>

@@ -57,7 +57,7 @@ void for_each_window(const KernelCall& call, Body body) {
   const std::int64_t planes = x.shape[0] * x.shape[1];
   double* result = call.results[0].data;
   for (std::int64_t plane = 0; plane < planes; ++plane) {
-    // Where position (0, 0) of the global plane would stand.
+    // The offset that position (0, 0) of the global plane would have.
     const double* origin = x.data + plane * x.shape[2] * x.shape[3];
     for (std::int64_t i = h.begin; i < h.end; ++i) {
       for (std::int64_t j = w.begin; j < w.end; ++j) {

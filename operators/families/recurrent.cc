@@ -10,9 +10,9 @@
 #include "operators/building/gradient_support.h"
 #include "operators/building/rule_builder.h"
 
-// Both operators are loops over steps in which nothing may be cut, around loops over samples and channels, which may be
-// cut freely. Gradients keep no states: they run forward again for one channel and then back, so that an operator holds
-// what its operands and results hold and little else.
+// Both operators are loops over steps, which cannot be sharded, around loops over samples and channels, which can be
+// sharded freely. Gradients keep no states: they run forward again for one channel and then back, so an operator needs
+// little memory besides its operands and results.
 
 namespace shardplan {
 namespace {

@@ -18,12 +18,12 @@
 namespace shardplan {
 namespace {
 
-/// How the positions of y lie over those of x, and so how both are cut.
+/// How the positions of y correspond to those of x, and so how both can be sharded.
 enum class Fit {
-  kAny,     // both stay whole
+  kAny,     // neither can be sharded
   kBins,    // position i is the mean of the input / output positions from i * (input / output) on
-  kCopies,  // position i stands output / input times
-  kWindow,  // position i reads a window; x is cut with a halo
+  kCopies,  // position i occurs output / input times
+  kWindow,  // position i reads a window; x is sharded with a halo
 };
 
 /// One dimension that is mapped.

@@ -29,8 +29,9 @@ bool are_equal_pieces(const std::vector<TensorType>& pieces, std::size_t axis) {
                              [&](const TensorType& piece) { return piece.shape[axis] == pieces[0].shape[axis]; });
 }
 
-/// The rule of Split (`together` is the operand) and Concat (`together` is the result): a dimension cut into equal pieces
-/// walks (piece, position): the positions may be cut, the pieces may not. Unequal pieces keep the dimension whole.
+/// The rule of Split (`together` is the operand) and Concat (`together` is the result): a dimension split into equal
+/// pieces walks (piece, position): the positions can be sharded, the pieces cannot. With unequal pieces the dimension
+/// cannot be sharded.
 ShardingRule pieces_rule(const TensorType& together, const std::vector<TensorType>& pieces, std::size_t axis,
                          bool is_split) {
   RuleBuilder builder;
