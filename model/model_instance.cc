@@ -541,7 +541,7 @@ class Instantiation {
     TensorId tensor;
     const Word* share = nullptr;
   };
-  std::unordered_map<std::string, Parameter> parameters_;  // by each of their names; looked up, never walked
+  std::unordered_map<std::string, Parameter> parameters_;  // by each of their names; never iterated over
   std::vector<std::string> block_names_;
   std::vector<bool> recompute_used_;
   std::optional<Placed<int>> last_worker_;

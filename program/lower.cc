@@ -361,10 +361,9 @@ class Lowering {
   std::int64_t runs_ = 1;
   // Shared by the programs of several plans.
   IdVector<OperationId, PlannedOperation> operations_;
-  std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>>
-      shared_collectives_;                             // looked up, never walked
-  std::unordered_map<std::string, SharedText> texts_;  // looked up, never walked
-  /// Local shapes by layout and full shape; looked up, never walked.
+  std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>> shared_collectives_;  // never iterated over
+  std::unordered_map<std::string, SharedText> texts_;                                          // never iterated over
+  /// Local shapes by layout and full shape; never iterated over.
   std::unordered_map<TensorLayout, std::vector<std::pair<SharedShape, SharedShape>>> shapes_;
 };
 

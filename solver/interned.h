@@ -65,7 +65,7 @@ class InternPool {
   }
 
  private:
-  std::unordered_multimap<std::uint64_t, std::weak_ptr<const T>> known_;  // only looked up, never iterated over
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<const T>> known_;  // never iterated over
 };
 
 /// Numbers contents from 0 on in the order of their first appearance; equal ones have one number.
@@ -97,7 +97,7 @@ class NumberedPool {
   }
 
   std::vector<T> items_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;  // only looked up, never iterated over
+  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;  // never iterated over
 };
 
 /// Results by the addresses of their (interned) operands. Entries keep their operands alive, so that no address comes
@@ -119,7 +119,7 @@ class Memo {
   void clear() { known_.clear(); }
 
  private:
-  std::unordered_multimap<std::uint64_t, std::pair<Key, Result>> known_;  // only looked up, never iterated over
+  std::unordered_multimap<std::uint64_t, std::pair<Key, Result>> known_;  // never iterated over
 };
 
 }  // namespace shardplan

@@ -72,7 +72,7 @@ class Tying {
       std::int64_t count = 0;
     };
     std::vector<Edges> all;
-    std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // only looked up, never iterated over
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> known;  // never iterated over
     for (const ProblemEdge& edge : problem_.edges) {
       const NodeId from = result_.node[edge.from], to = result_.node[edge.to];
       if (from == to) {
@@ -267,7 +267,7 @@ class Tying {
   const StrategyProblem& problem_;
   TiedProblem result_;
   IdVector<NodeId, std::vector<MatrixId>> own_edges_;
-  std::unordered_map<std::uint64_t, UseId> use_ids_;  // only looked up, never iterated over
+  std::unordered_map<std::uint64_t, UseId> use_ids_;  // never iterated over
   IdVector<UseId, std::pair<NodeId, UsageTableId>> uses_;
   std::vector<std::pair<std::size_t, std::uint32_t>> periods_;  // how often, how long
   std::vector<Change> changes_;                                 // by time, then by use

@@ -200,8 +200,7 @@ struct RedistributionPlanner::State {
   std::vector<AxisRef> pieces;
   SearchGraphs graphs;
   std::map<Shape, OfShape> shapes;
-  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash>
-      plans;  // only looked up, never iterated over
+  std::unordered_map<PlanKey, std::unique_ptr<Redistribution>, PlanKeyHash> plans;  // never iterated over
 };
 
 Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {

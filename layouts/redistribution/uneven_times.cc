@@ -97,7 +97,7 @@ struct UnevenTimes::Graph {
   LargestOnWay largest;
   bool is_complete = true;  // no parts became known since `arcs` were found
   UnevenStates space;
-  std::unordered_map<State, std::uint32_t, StateHash> numbers;  // looked up, never walked
+  std::unordered_map<State, std::uint32_t, StateHash> numbers;  // never iterated over
   std::vector<State> states;
   std::vector<std::int64_t> sizes;
   BoundedTimes arcs;

@@ -46,7 +46,7 @@ class TemplateLibrary {
 
   FileContext file_;
   std::map<const BlockSyntax*, BlockNames> names_;
-  std::unordered_map<Key, std::unique_ptr<BlockTemplate>, KeyHash> templates_;  // null: faults; looked up, never walked
+  std::unordered_map<Key, std::unique_ptr<BlockTemplate>, KeyHash> templates_;  // null: faults; never iterated over
   std::set<const BlockSyntax*> reported_;  // the file's blocks whose faults have been reported once
   std::vector<std::string> active_;        // blocks being typed, outermost first
 };

@@ -512,7 +512,7 @@ class Build {
   IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of the tensor it is a view of
   IdVector<VersionId, ListId> version_lists_;
   std::vector<WantedEdge> wanted_edges_;
-  std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // looked up, never walked
+  std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // never iterated over
   std::map<std::size_t, StrategyTableId> free_tables_;
   std::unordered_map<ListId, std::shared_ptr<const std::vector<ModelProblem::VersionChoice>>> choices_by_list_;
 };

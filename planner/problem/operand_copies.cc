@@ -21,7 +21,7 @@ CopyTables OperandCopies::make(ListId operands, ListId versions, UsageTableId us
   const std::vector<ListedLayout>& wanted = layouts_.entries(operands);
   CopyPositions positions;
   std::vector<Bytes> bytes;
-  std::unordered_map<LayoutId, std::uint32_t> without_copy;  // looked up, never walked
+  std::unordered_map<LayoutId, std::uint32_t> without_copy;  // never iterated over
   for (const ListedLayout& entry : layouts_.entries(versions)) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
                                        [&](const ListedLayout& operand) { return operand.layout == entry.layout; });

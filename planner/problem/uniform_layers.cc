@@ -28,7 +28,7 @@ class StrategyLists {
   }
 
  private:
-  std::unordered_map<const std::vector<Strategy>*, std::size_t> known_;  // looked up, never walked
+  std::unordered_map<const std::vector<Strategy>*, std::size_t> known_;  // never iterated over
   std::map<OperationId, std::vector<std::size_t>> by_operation_;
   std::vector<const std::vector<Strategy>*> lists_;
 };
@@ -70,7 +70,7 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
   // it has the same role and candidates.
   using VersionKey = std::tuple<RepeatClassId, std::size_t, TensorVersion::Kind, TensorVersion::Keeping, std::size_t>;
   std::map<VersionKey, NodeId> of_versions;
-  std::unordered_map<const std::vector<ModelProblem::VersionChoice>*, std::size_t> choices;  // looked up, never walked
+  std::unordered_map<const std::vector<ModelProblem::VersionChoice>*, std::size_t> choices;  // never iterated over
   IdVector<TensorId, std::uint32_t> next(graph.tensors().size(), 0);
   for (const VersionId id : versions.all.ids()) {
     const TensorVersion& version = versions.all[id];
@@ -81,7 +81,7 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
              of_versions);
   }
   using CopyKey = std::tuple<RepeatClassId, std::size_t, NodeId, NodeId, const void*>;
-  std::map<CopyKey, NodeId> of_copies;  // looked up, never walked
+  std::map<CopyKey, NodeId> of_copies;  // never iterated over
   for (const ModelProblem::OperandCopy& copy : free.copies) {
     sets.add(copy.node,
              {classes.operators[copy.op], copy.operand, sets[free.operator_nodes[copy.op]], sets[copy.version_node],

@@ -59,7 +59,7 @@ std::uint32_t Elimination::Partitions::join(std::uint32_t a, std::uint32_t b) {
 }
 
 Elimination::Elimination(const CoreProblem& core) : core_(&core) {
-  std::map<std::pair<std::uint32_t, bool>, std::uint32_t> of_matrix;  // only looked up, never iterated over
+  std::map<std::pair<std::uint32_t, bool>, std::uint32_t> of_matrix;  // never iterated over
   for (const CoreNeighbour& neighbour : core.neighbours) {
     const auto [at, is_new] = of_matrix.try_emplace({neighbour.matrix, neighbour.is_row}, 0);
     if (is_new) {
@@ -405,7 +405,7 @@ class Elimination::Tables {
   std::vector<std::uint32_t> table_of_;  // by step: number of its table
   std::size_t num_entries_ = 0;          // of all distinct tables
   NumberedPool<std::vector<double>> own_costs_;
-  std::map<std::vector<std::uint32_t>, Made> made_;  // only looked up, never iterated over
+  std::map<std::vector<std::uint32_t>, Made> made_;  // never iterated over
 };
 
 std::optional<Elimination::Outcome> Elimination::run(const std::vector<double>& costs, WorkMeter& meter) const {

@@ -58,7 +58,7 @@ class Elimination {
    private:
     NumberedPool<std::vector<std::uint32_t>> classes_;
     std::vector<std::size_t> sizes_;                                          // by number
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joins_;  // looked up, never walked
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joins_;  // never iterated over
   };
   struct Dimension {
     std::uint32_t node = 0;

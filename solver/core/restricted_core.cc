@@ -69,7 +69,7 @@ void restrict_bytes(const CoreProblem& core, const std::vector<const std::vector
     std::uint32_t at = 0;  // in `to.bytes`
     std::int64_t least = 0;
   };
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // only looked up, never iterated over
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Picked> known;  // never iterated over
   std::vector<std::int64_t> taken(core.limits.size() + 1, 0);
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::uint32_t at = core.first_segment[node]; at < core.first_segment[node + 1]; ++at) {
@@ -148,8 +148,7 @@ std::optional<RestrictedCore> restrict_core(const CoreProblem& core, const std::
     kept[node] = &known->first;
     list_of[node] = known->second;
   }
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
-      matrix_of;  // only looked up, never iterated over
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> matrix_of;  // never iterated over
   struct Pick {
     std::uint32_t matrix, row, column;  // nodes
   };

@@ -15,7 +15,7 @@ double above_all_choices(const ReductionGraph& graph, const std::vector<std::uin
   for (const std::uint32_t id : nodes) {
     largest += static_cast<double>(*std::max_element(graph.node(id).costs.begin(), graph.node(id).costs.end()));
   }
-  std::map<const CostMatrix*, double> largest_entry;  // only looked up, never iterated over
+  std::map<const CostMatrix*, double> largest_entry;  // never iterated over
   for (std::size_t edge = 0; edge < graph.num_edges(); ++edge) {
     if (!graph.edge(edge).is_alive) continue;
     const CostMatrix* const table = graph.edge(edge).table.get();
@@ -79,8 +79,8 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
   core.limits = graph.memory_limits();
   core.first_value = core.first_neighbour = core.first_segment = {0};
   auto matrices = std::make_shared<std::vector<CoreMatrix>>();
-  std::map<const CostMatrix*, std::uint32_t> matrix_of;  // only looked up, never iterated over
-  std::map<const void*, std::uint32_t> bytes_of;         // only looked up, never iterated over
+  std::map<const CostMatrix*, std::uint32_t> matrix_of;  // never iterated over
+  std::map<const void*, std::uint32_t> bytes_of;         // never iterated over
   for (const std::uint32_t id : result.nodes) {
     const ReductionGraph::Node& node = graph.node(id);
     for (const std::int64_t cost : node.costs) core.costs.push_back(std::min(static_cast<double>(cost), core.big_m));

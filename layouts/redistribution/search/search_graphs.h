@@ -95,7 +95,7 @@ class SearchGraphs {
   std::vector<AxisRef> pieces_;
   bool bounded_memory_;
   std::map<GraphKey, std::unique_ptr<SearchGraph>> graphs_;
-  std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches_;  // looked up, never walked
+  std::unordered_map<SearchKey, ShortestPaths, SearchKeyHash> searches_;  // never iterated over
 };
 
 }  // namespace shardplan

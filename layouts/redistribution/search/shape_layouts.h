@@ -44,7 +44,7 @@ class ShapeLayouts {
   Shape shape_;
   SearchGraphs& graphs_;
   std::unordered_map<TensorLayout, Id> ids_;            // as given
-  std::unordered_map<TensorLayout, Id> canonical_ids_;  // both are looked up, never walked
+  std::unordered_map<TensorLayout, Id> canonical_ids_;  // neither is iterated over
   IdVector<Id, Known> known_;
   IdVector<Id, std::vector<std::pair<const SearchGraph*, std::optional<std::uint32_t>>>> states_;  // looked up so far
   IdVector<BordersId, PartBorders> borders_;
