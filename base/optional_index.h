@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// A std::optional of an index in the four bytes of the index; the largest number stands for nothing. For fields of
+/// A std::optional of an index in the four bytes of the index; the largest number means no value. For fields of
 /// each of a million operators and tensors.
 template <class Id>
 class OptionalIndex {

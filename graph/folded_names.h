@@ -19,7 +19,7 @@ std::string top_block(std::string_view name);
 /// outermost block.
 std::string holder_block(std::string_view name);
 
-/// True if `name` is `scope` or lies in it.
+/// True if `name` is `scope` or within it.
 bool is_within(std::string_view name, std::string_view scope);
 
 /// The last part: "layers.3.attn.matmul" -> "matmul".

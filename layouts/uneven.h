@@ -9,7 +9,7 @@
 namespace shardplan {
 
 // A dimension of N positions that n pieces do not divide: each piece is an interval of c = ceil(N / n) positions, the
-// last one shorter. Every device's buffer has c positions; those behind its interval are padding that nothing may read.
+// last one shorter. Every device's buffer has c positions; those after its interval are padding that nothing may read.
 //
 //   N   n   c   pieces                            padding of the last
 //   10  4   3   [0, 3) [3, 6) [6, 9) [9, 10)      2

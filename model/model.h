@@ -21,7 +21,7 @@ struct CommFusion {
   enum class Mode { kNone, kSize, kIndex, kBest };
   Mode mode = Mode::kBest;
   Bytes size = Bytes{64} << 20;      // kSize: of the largest bucket
-  std::vector<std::int64_t> config;  // kIndex: the collectives with which buckets begin, counted from 0
+  std::vector<std::int64_t> config;  // kIndex: the first collective of each bucket, counted from 0
 
   bool operator==(const CommFusion&) const = default;
 };
@@ -134,7 +134,7 @@ struct Model {
       local;  // of a model written per device (model/local_model.h): all else is what that rank has
   std::set<std::string> not_exchanged;  // its layerwise_parallel parameters
   std::map<std::string, Shape> begins;  // where its inputs and parameters begin in those of all devices, if it says so
-  ModelOverrides overrides;             // with which it was asked for
+  ModelOverrides overrides;             // that were requested
   std::map<std::string, PaddedDim> padded_dims;  // those that `pad` makes larger
   std::shared_ptr<const Model> unpadded;         // the same without padding; null: nothing is padded (graph/pad.h)
   std::int64_t divided_by = 1;                   // micro-batches: the model is of one (model/planned_model.h)

@@ -43,7 +43,7 @@ struct Position {
 /// One operator or block of the model, by its full name.
 struct Site {
   std::string name;          // "layers.3.attn"
-  const Position& position;  // of the block that it stands in
+  const Position& position;  // of the block that contains it
   SourcePlace place;
 };
 

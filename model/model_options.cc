@@ -1,6 +1,6 @@
 // The sections `training:` and `parallel:`, key by key, then what the keys say together.
 //
-// Which keys there are, and which values each takes, stands in syntax/model_keys.h, from which the JSON Schema is written
+// The keys and their values are listed in syntax/model_keys.h, from which the JSON Schema is written
 // too. Here are the rules between them: options of data parallelism need a mode that decides it, stages of ZeRO exclude
 // the words that they stand for. A key that could have no effect is a fault, not a default.
 
@@ -16,7 +16,7 @@
 #include "model/syntax/strategy_syntax.h"
 
 // Each option is one call that names its key, so that the two functions at the end read like the sections themselves.
-// A value that is wrong is reported and keeps its default: the rest of the file is checked all the same.
+// A value that is wrong is reported and keeps its default: the rest of the file is still checked.
 
 namespace shardplan {
 namespace {

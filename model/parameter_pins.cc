@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kKeepOne[] = "keep one of them";
 
-/// Faults of types, whoever says them.
+/// Errors in types, wherever they are given.
 class TypeCheck {
  public:
   TypeCheck(std::string owner, const TrainingOptions* training, std::vector<Diagnostic>& faults)

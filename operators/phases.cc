@@ -14,7 +14,7 @@ void run_phases(const KernelCall& call, const BetweenPhases& between) {
   const std::vector<std::int64_t> pieces(call.operation.rule.factors.size(), 1);
   const Phases phases = call.operation.type->phases(call.operation, pieces);
   const std::vector<Operation> operations = phase_operations(call.operation, phases);
-  std::vector<std::vector<double>> buffers;  // of the values behind the operands
+  std::vector<std::vector<double>> buffers;  // of the values after the operands
   std::vector<OperandView> values(call.operands.begin(), call.operands.end());
   for (std::size_t p = 0; p < operations.size(); ++p) {
     const Operation& phase = operations[p];

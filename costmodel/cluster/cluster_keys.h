@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// What may stand behind a key of a cluster file.
+/// The values that a key of a cluster file may have.
 enum class ClusterValue {
   kVersion,  // 1
   kText,

@@ -33,7 +33,7 @@ struct GroupSpan {
   bool operator==(const GroupSpan&) const = default;
 };
 
-/// Where each point of the mesh stands in the row-major order of the cluster's levels: through the mesh's device order
+/// The place of each point of the mesh in the row-major order of the cluster's levels: through the mesh's device order
 /// and the cluster's rank table. Empty: point r stands at r.
 std::vector<std::int64_t> point_positions(const Cluster& cluster, const DeviceMesh& mesh);
 

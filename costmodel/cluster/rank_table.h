@@ -40,7 +40,7 @@ RankTable read_rank_table(const std::string& path);
 RankTable read_rank_table_text(const std::string& text, const std::string& file);
 
 /// The cluster that the table describes with the numbers of `preset`: one node of its outermost level per server, whose
-/// cards stand in the order of device_id. A rank that is not at its place in that order makes `position_of_rank`.
+/// cards are in the order of device_id. A rank that is out of place in that order makes `position_of_rank`.
 /// Throws InputError if a node of the preset does not have 8 devices.
 Cluster with_rank_table(const Cluster& preset, const RankTable& table);
 

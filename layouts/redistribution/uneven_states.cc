@@ -200,7 +200,7 @@ UnevenStates::Edge UnevenStates::edge(State target, CollectiveKind kind, const P
   return result;
 }
 
-/// Whether `group` behind the pieces that stand in dimension d splits it further into whole rows.
+/// Whether `group`, after the pieces in dimension d, splits it further into whole rows.
 bool UnevenStates::may_follow(const State& state, std::size_t d, const Pieces& group) const {
   const std::int64_t fewer = product(state.dimensions[d]);
   const std::int64_t pieces = fewer * product(group);

@@ -21,7 +21,7 @@ class UnevenStates {
 
   struct State {
     std::vector<Pieces> dimensions;
-    std::vector<char> parts;  // by dimension: the number of its form, from 1; 0 if it stands in none
+    std::vector<char> parts;  // by dimension: the number of its form, from 1; 0: not in parts
     Pieces partial;           // ascending
     Reduction reduction = Reduction::kSum;
 

@@ -24,7 +24,7 @@ struct BlockNames {
   std::vector<std::vector<NameSource>> operands;  // by operator
   std::vector<std::size_t> order;                 // operators, each after those it reads; ties by the file's order
   std::vector<NameSource> outputs;
-  std::vector<std::string> output_names;  // what a caller writes behind the call's name
+  std::vector<std::string> output_names;  // what a caller writes after the call's name
   std::vector<SourcePlace> output_places;
   std::optional<NameSource> loss;
   bool is_good = true;

@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> kScriptWords[] = {
     {"activation", "an operator behind it: {op: ReLU, in: NAME}"},
 };
 
-/// True where `word` stands in `text` as a whole word, at its first occurrence.
+/// True if the first occurrence of `word` in `text` is a whole word.
 bool names(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == std::string_view::npos) return false;

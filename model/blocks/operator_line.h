@@ -17,7 +17,7 @@ namespace shardplan {
 
 /// What operators and uses of blocks have in common, as lines of a file.
 
-/// The attributes that stand beside `op`, by `specs`; `shape` is left out of an operator's unless it is one of them.
+/// The attributes given next to `op`, by `specs`; `shape` is left out of an operator's unless it is one of them.
 /// `keys` are the other keys of the line, for suggestions. Nothing after faults.
 std::optional<Attributes> read_attributes(const OperatorSyntax& op, const std::vector<AttributeSpec>& specs,
                                           const KeySpecs& keys, const YamlDocument& document, DimScope& dims,

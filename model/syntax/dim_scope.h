@@ -23,7 +23,7 @@ struct FileNumbers {
   std::set<std::int64_t> literals;                      // from kLeastLiteral on, as they are written
 };
 
-/// The dims that one body sees: its own, in whatever order they stand, and behind them the file's. An own dim is bound
+/// The dims that one body sees: its own, in any order, and after them the file's. An own dim is bound
 /// by the caller (given, inferred) or an expression that is computed when it is first asked for.
 class DimScope {
  public:

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// What may stand behind a key; the names are those of the definitions in the JSON Schema.
+/// The values that a key may have; the names are those of the definitions in the JSON Schema.
 enum class ValueForm {
   kText,
   kName,
@@ -40,7 +40,7 @@ struct KeySpec {
   std::string name;
   ValueForm form = ValueForm::kText;
   std::string meaning;
-  std::vector<std::string> choices;  // if only these words may stand there
+  std::vector<std::string> choices;  // if only these words are allowed
 };
 using KeySpecs = std::vector<KeySpec>;
 

@@ -43,7 +43,7 @@ struct TensorSyntax {
   bool requires_grad = true;
   bool parallel_optimizer = true;
   bool layerwise_parallel = false;
-  std::optional<ShapeSyntax> begin;  // of a model written per device: where it stands in that of all devices
+  std::optional<ShapeSyntax> begin;  // of a model written per device: its place in the tensor of all devices
   Settings settings;                 // of an input `strategy` alone, of a parameter also how it is trained
 };
 

@@ -13,7 +13,7 @@ namespace shardplan {
 bool matches_name(std::string_view pattern, std::string_view name);
 
 /// The settings in the lines of `strategies:` and in the options --set, looked up by full name. --set beats the file; a
-/// plain name beats one with '*'. What stands beside an operator counts as a plain name.
+/// plain name beats one with '*'. A setting at the operator itself counts as a plain name.
 class SettingsTable {
  public:
   SettingsTable(std::vector<StrategyLine> lines, std::vector<StrategyLine> options);

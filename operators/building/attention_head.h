@@ -65,7 +65,7 @@ inline constexpr double kNoScore = -1e30;
 
 /// The gradients, from the logarithm of each query's sum of exponentials; scores are computed again, block by block.
 /// `delta` holds by query the sum of do * o, less the gradient of lse. Adds to dq, dk and dv, and to that of the bias if it
-/// is wanted: what reaches the scores behind their scale.
+/// is wanted: the gradient of the scores after their scale.
 void attend_backward(const AttentionHead& head, const AttentionOptions& options, Rows d_o, const double* lse,
                      const double* delta, ResultRows dq, ResultRows dk, ResultRows dv, ResultBias d_bias = {});
 

@@ -19,7 +19,7 @@ namespace shardplan {
 
 std::vector<AttributeSpec> attention_attributes();
 
-/// Whether heads stand behind positions.
+/// Whether heads come after positions.
 bool is_bsnd(const Operation& operation);
 
 /// Batch, heads, positions and the last dimension in the order of the layout.
@@ -120,7 +120,7 @@ auto attention_bias(const View& view, std::int64_t batch, std::int64_t head) {
 /// The sizes by whose positions dropout draws: those without padding.
 AttentionSizes drawn_sizes(const Operation& operation, const AttentionSizes& sizes);
 
-/// The heads that one call computes, with the keys of the box `keys`, which stand behind `skipped_keys` others in the
+/// The heads that one call computes, with the keys of the box `keys`, which come after `skipped_keys` others in the
 /// operands. All given must outlive the object.
 class LocalAttentionHeads {
  public:

@@ -16,7 +16,7 @@ class RuleBuilder {
  public:
   /// A factor, and the walk of a dimension that is just it.
   DimensionWalk add(std::string name, std::int64_t size, FactorKind kind = FactorKind::kPassThrough);
-  /// A walk of each dimension of `shape`, named `prefix` (0, 1, ... behind it if there are several); of size 1:
+  /// A walk of each dimension of `shape`, named `prefix` (followed by 0, 1, ... if there are several); of size 1:
   /// nothing.
   TensorWalk add_named(const std::string& prefix, const Shape& shape, FactorKind kind = FactorKind::kPassThrough);
   /// The same, named by position.
@@ -42,7 +42,7 @@ std::string position_name(std::size_t dimension);
 /// broadcast.
 TensorWalk broadcast_walk(const TensorWalk& walk, const Shape& full, const Shape& shape);
 
-/// Walks one behind the other.
+/// Concatenated walks.
 DimensionWalk product(const DimensionWalk& major, const DimensionWalk& minor);
 TensorWalk concatenate(TensorWalk left, const TensorWalk& right);
 

@@ -24,7 +24,7 @@ struct SlidingWindow {
   std::int64_t pad_before = 0;
   std::int64_t pad_after = 0;
 
-  /// The input position, which may lie in the padding.
+  /// The input position, which may be in the padding.
   std::int64_t position(std::int64_t i, std::int64_t r) const { return stride * i + dilation * r - pad_before; }
   /// The outputs i whose offset r falls on [begin, end) of the input, clipped to `outputs`.
   Interval outputs_reading(std::int64_t r, const Interval& input_range, const Interval& outputs) const;

@@ -20,7 +20,7 @@ inline ThreeWindows as_three(const SpatialWindows& windows) {
   return three;
 }
 
-/// The spatial part of a local tensor, and where it lies in the global one.
+/// The spatial part of a local tensor, and its place in the global one.
 struct Volume {
   std::array<Interval, 3> ranges = {Interval{0, 1}, Interval{0, 1}, Interval{0, 1}};
 

@@ -191,7 +191,7 @@ OperatorType attention_part() {
 Phases attention_phases(const Operation& operation, std::span<const std::int64_t> pieces) {
   Attributes part = operation.attributes;
   part["pieces"] = pieces[*operation.rule.find("t")];
-  const std::vector<std::string>& names = operation.type->signature.operands;  // by position, whatever stands there
+  const std::vector<std::string>& names = operation.type->signature.operands;  // by position, whatever the operand is
   const auto end = names.begin() + static_cast<std::ptrdiff_t>(operation.operands.size());
   const std::string part_of = fmt::format("max, sum, acc = AttentionPart({})", fmt::join(names.begin(), end, ", "));
   const Attributes layout = {{"input_layout", operation.text("input_layout")},

@@ -27,7 +27,7 @@ bool is_communication(const OperatorType& type);
 /// The ranks that take part in a communication, in the order of the group; `rank_size` of them.
 std::vector<std::int64_t> group_ranks(const Operation& operation);
 
-/// Shapes in one list of integers, each behind its number of dimensions: ([2, 3], [4]) is (2, 2, 3, 1, 4).
+/// Shapes in one list of integers, each after its number of dimensions: ([2, 3], [4]) is (2, 2, 3, 1, 4).
 std::vector<std::int64_t> flat_shapes(const std::vector<Shape>& shapes);
 
 /// The eight neighbours of NeighborExchangeV2 in the order of its lists, clockwise from above; what goes to neighbour k

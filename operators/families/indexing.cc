@@ -264,7 +264,7 @@ ShardingRule elements_rule(const Operation& operation, bool is_gather) {
 ShardingRule gather_elements_rule(const Operation& operation) { return elements_rule(operation, true); }
 ShardingRule gather_elements_grad_rule(const Operation& operation) { return elements_rule(operation, false); }
 
-/// Calls body(offset in the table, offset in what was picked) for each element that lies in the box of the table.
+/// Calls body(offset in the table, offset among the picked ones) for each element in the box of the table.
 template <class Body>
 void for_each_picked(const KernelCall& call, Body body) {
   const AroundAxis around(call.operands[1].shape, element_axis(call.operation));

@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// MaskPadding: a value in place of what stands in the padding of a tensor (graph/pad.h), so that nothing behind it sees
+/// MaskPadding: replaces the values in the padding of a tensor (graph/pad.h), so that nothing after it sees
 /// that.
 std::vector<OperatorType> masking_operators();
 

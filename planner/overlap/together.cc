@@ -133,7 +133,7 @@ std::vector<OperatorSet> together(std::span<const PlacedCommunication> communica
   side_by_side(threads, num_groups, [&](std::size_t, std::size_t group) {
     const Words row = met.front().row(group);
     for (std::size_t word = 0; word < row.size(); ++word) {
-      const std::size_t left = count - word * kWord;  // bits behind the last communication mean nothing
+      const std::size_t left = count - word * kWord;  // bits after the last communication are undefined
       std::uint64_t bits = left < kWord ? row[word] & ((std::uint64_t{1} << left) - 1) : row[word];
       for (; bits != 0; bits &= bits - 1) {
         const auto bit = static_cast<std::size_t>(std::countr_zero(bits));

@@ -507,7 +507,7 @@ class Build {
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
   KernelFusion fusion_;
   IdVector<NodeId, TableRuns> node_tables_;             // of operators: everything the node stands for
-  std::map<TableRuns, StrategyTableId> summed_tables_;  // costs stand there in the end
+  std::map<TableRuns, StrategyTableId> summed_tables_;  // the final costs
   IdVector<TensorId, char> may_be_partial_;
   IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of the tensor it is a view of
   IdVector<VersionId, ListId> version_lists_;

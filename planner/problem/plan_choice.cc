@@ -49,7 +49,7 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
     decided[node] = StrategyId(position);
     return true;
   };
-  // Equal operators stand in a row of equal lists: what was found for one is tried first for the next.
+  // Equal operators follow each other with equal lists: the result for one is tried first for the next.
   std::unordered_map<const std::vector<Strategy>*, std::size_t> last_found;
   for (const OperatorId op : strategies.ids()) {
     const std::vector<Strategy>& candidates = *problem.strategies[op];

@@ -112,7 +112,7 @@ std::vector<DeviceBuffers> apply_joined(std::span<const JoinedCollective> member
         for (DeviceBuffers& result : results) result[static_cast<std::size_t>(receiver)] = result[first_alike];
         continue;
       }
-      // NaN behind the shorter shards of uneven dimensions, as in `apply`.
+      // NaN after the shorter shards of uneven dimensions, as in `apply`.
       std::vector<Flat> made;
       for (std::size_t m = 0; m < members.size(); ++m) {
         made.emplace_back(packing.result_size(m), std::numeric_limits<double>::quiet_NaN());

@@ -7,7 +7,7 @@
 
 namespace shardplan {
 
-/// Fills buffers behind the shorter pieces of an uneven dimension (layouts/uneven.h): results that use it become NaN.
+/// Fills buffers after the shorter pieces of an uneven dimension (layouts/uneven.h): results that use it become NaN.
 inline constexpr double kPadding = std::numeric_limits<double>::quiet_NaN();
 
 /// The first `held` positions along each dimension of a row-major buffer of shape `buffer_shape`, without its padding.

@@ -10,7 +10,7 @@
 
 namespace shardplan {
 
-/// A plan that nobody searched: for every operator and every version of a tensor one of the candidates, by chance.
+/// A plan without a search: a random candidate for every operator and every version of a tensor.
 inline Plan random_plan(const PlannedModel& planned, std::uint64_t seed) {
   Random random(seed);
   const Choice choice = planned.random_choice(random);

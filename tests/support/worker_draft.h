@@ -22,7 +22,7 @@ class WorkerDraft {
   ValueId send(int worker, Picoseconds time, ValueId input) {
     return add(InstructionKind::kSend, worker, time, {input});
   }
-  /// What comes next runs once, behind the loop.
+  /// What comes next runs once, after the loop.
   void end_loop() { is_in_loop_ = false; }
 
   ParallelProgram program;

@@ -400,7 +400,7 @@ std::vector<AxisRef> RedistributionGraph::axes(std::uint8_t space, std::uint16_t
 }
 
 std::vector<AxisRef> RedistributionGraph::ordered_axes(const PathEdge& edge) const {
-  // A position sorts by slot and order; the side on which the pieces stand in a slot has their order.
+  // A position sorts by slot and order; the side on which the pieces are in a slot has their order.
   const EdgeClass& group = edge_classes_[edge.edge.edge_class];
   const bool by_source = group.kind == CollectiveKind::kAllGather || group.kind == CollectiveKind::kAllToAll;
   const Placement& side = *placement(by_source ? edge.from : edge.edge.target, group.space);
