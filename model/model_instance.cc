@@ -7,9 +7,9 @@
 #include "operators/catalogue.h"
 
 // Templates are walked like a call tree: each use of a block adds its copy's tensors and operators under the names of
-// that use. On the way down every block hands to what is inside it the decisions that hold there (`Inherited`); what
-// stands beside an operator or block, or under its full name in `strategies:`, overrides them. The cost is that of
-// the graph made, and nothing is looked up twice.
+// that use. On the way down every block passes on the decisions that hold inside it (`Inherited`); settings at an
+// operator or block, or under its full name in `strategies:`, override them. The cost is that of the resulting graph,
+// and nothing is looked up twice.
 
 namespace shardplan {
 namespace {

@@ -12,9 +12,9 @@
 
 namespace shardplan {
 
-/// What layouts of one tensor of uneven dimensions a search may pass through, and the steps between them. A state is which
-/// pieces of the mesh stand in which dimension and which are partial; a dimension that a layout has in parts stands in a
-/// *form*: it is gathered and sliced as a whole.
+/// The layouts of one tensor with uneven dimensions that a search may pass through, and the steps between them. A state
+/// says which pieces of the mesh are in which dimension and which are partial; a dimension that a layout has in parts
+/// is in a *form*: it is gathered and sliced as a whole.
 class UnevenStates {
  public:
   using Pieces = std::vector<std::uint8_t>;  // numbers of pieces, major to minor

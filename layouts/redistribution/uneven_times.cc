@@ -9,10 +9,10 @@
 #include "layouts/redistribution/search/bounded_times.h"
 #include "layouts/redistribution/uneven_states.h"
 
-// All steps between the states that layouts of one tensor can have, found once; then each source is one run of
-// Dijkstra's algorithm over numbers. The times are those of the search for one pair: that states here stand in any
-// layout's parts, and there in those of the two ends, changes none, since what is done while a dimension stands in parts
-// can be done while the same pieces cut it in rows, at the same cost.
+// All steps between the states that layouts of one tensor can have, computed once; then each source is one run of
+// Dijkstra's algorithm over numbers. The times equal those of the search for one pair: states here may be in the parts
+// of any layout, there in those of the two ends, which changes no time, since what is done while a dimension is in
+// parts can be done while the same pieces shard it as rows, at the same cost.
 namespace shardplan {
 namespace {
 

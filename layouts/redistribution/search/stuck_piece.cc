@@ -32,8 +32,9 @@ std::int64_t num_devices(const LayoutSpace& space) {
   return product;
 }
 
-/// The slots of a space that can be cut into as many as the piece has. Within a slot only other pieces stand before it. The
-/// last of a dimension is all that is left: what another space leads to may stand there beyond the slot's extent.
+/// The slots of a space that can be split into as many parts as the piece has. Within a slot only other pieces may
+/// precede it. The last slot of a dimension is all the rest: a piece from another space may be there beyond the slot's
+/// extent.
 std::vector<Place> places_in(const LayoutSpace& space, std::size_t space_index, const AxisRef& piece,
                              const Shape& shape) {
   const std::int64_t others = num_devices(space) / piece.size;
