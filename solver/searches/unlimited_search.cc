@@ -33,7 +33,10 @@
 namespace shardplan {
 namespace {
 
-constexpr std::uint64_t kShortWork = 300'000'000;   // of elimination while the bound still moves
+constexpr std::uint64_t kShortWork = 300'000'000;  // of elimination while the bound still moves, at most
+/// While the bound moves, passes soon make the core so much smaller that elimination takes a fraction: it is tried only if
+/// its work is at most this, or at most this many times the work so far.
+constexpr std::uint64_t kLittleWork = 10'000'000, kTimesPasses = 2;
 constexpr std::uint64_t kLongWork = 2'000'000'000;  // when it no longer does
 constexpr std::uint64_t kPassesPerRound = 8;        // between attempts to remove values
 constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most this share of the values is left
@@ -51,7 +54,7 @@ class UnlimitedSearch {
         dual_(std::make_unique<DualBound>(core)) {}
 
   CoreSearchResult run() {
-    if (eliminate(kShortWork)) return finish_result();
+    if (eliminate(affordable())) return finish_result();
     for (const CoreChoice& choice : options_.starts) improve(choice);
     pass_and_fix();
     if (!is_done()) try_restriction();  // the last passes are the most informative
@@ -68,6 +71,9 @@ class UnlimitedSearch {
  private:
   bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
   bool is_done() const { return is_proven() || (best_ && options_.is_good_enough(best_cost_, bound_, meter_.used())); }
+
+  /// The work of an elimination that is worth its time now.
+  std::uint64_t affordable() const { return std::min(kShortWork, std::max(kLittleWork, kTimesPasses * meter_.used())); }
 
   /// A choice of the current core.
   void offer(const CoreChoice& choice, double cost, const char* stage) {
@@ -142,7 +148,7 @@ class UnlimitedSearch {
       if (is_proven()) return;
       const bool is_smaller = best_ && fix_values();
       if (is_proven()) return;
-      if (is_smaller && eliminate(kShortWork)) return;
+      if (is_smaller && eliminate(affordable())) return;
       still = !is_smaller && gain < kStandsStill * (best_cost_ - bound_) ? still + 1 : 0;
       if (is_done()) return;
     }
