@@ -13,81 +13,98 @@
 // only between pairs of states one of which is at least as large. The parts of such a path, from i to k and from k to
 // j, only contain states no larger than k. Two smaller states that are not connected yet are connected once all states
 // of a size have been added.
+//
+// Several intermediate states are added at once, so that rows are read and written less often. Times are doubles here,
+// whose minimum is one instruction; they are exact below 2^53.
 
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kTogether = 4;  // intermediate states added at once
+constexpr std::size_t kTogether = 8;  // intermediate states added at once
+constexpr double kNowhere = 0x1p60;   // no path; two of them can be added
+constexpr double kLargestExact = 0x1p53;
 
 /// out[i] = min(out[i], first[r] + rows[r][i]) over all r
-SHARDPLAN_VECTOR_CODE void pass_through(const Picoseconds (&first)[kTogether],
-                                        const Picoseconds* const (&rows)[kTogether], std::size_t count,
-                                        Picoseconds* __restrict out) {
-  const Picoseconds* const row0 = rows[0];
-  const Picoseconds* const row1 = rows[1];
-  const Picoseconds* const row2 = rows[2];
-  const Picoseconds* const row3 = rows[3];
-  const Picoseconds first0 = first[0], first1 = first[1], first2 = first[2], first3 = first[3];
+SHARDPLAN_VECTOR_CODE void pass_through(const double (&first)[kTogether], const double* const (&rows)[kTogether],
+                                        std::size_t count, double* __restrict out) {
+  const auto [row0, row1, row2, row3, row4, row5, row6, row7] = rows;
+  const auto [first0, first1, first2, first3, first4, first5, first6, first7] = first;
+  const auto least_of = [](double a, double b) { return b < a ? b : a; };
   for (std::size_t i = 0; i < count; ++i) {
-    const Picoseconds sum0 = first0 + row0[i], sum1 = first1 + row1[i], sum2 = first2 + row2[i],
-                      sum3 = first3 + row3[i];
-    const Picoseconds least01 = sum1 < sum0 ? sum1 : sum0;
-    const Picoseconds least23 = sum3 < sum2 ? sum3 : sum2;
-    const Picoseconds least = least23 < least01 ? least23 : least01;
-    out[i] = least < out[i] ? least : out[i];
+    const double least01 = least_of(first0 + row0[i], first1 + row1[i]);
+    const double least23 = least_of(first2 + row2[i], first3 + row3[i]);
+    const double least45 = least_of(first4 + row4[i], first5 + row5[i]);
+    const double least67 = least_of(first6 + row6[i], first7 + row7[i]);
+    out[i] = least_of(out[i], least_of(least_of(least01, least23), least_of(least45, least67)));
   }
 }
 
-SHARDPLAN_VECTOR_CODE void pass_through_one(Picoseconds first, const Picoseconds* row, std::size_t count,
-                                            Picoseconds* __restrict out) {
+SHARDPLAN_VECTOR_CODE void pass_through_one(double first, const double* row, std::size_t count,
+                                            double* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) {
-    const Picoseconds sum = first + row[i];
+    const double sum = first + row[i];
     out[i] = sum < out[i] ? sum : out[i];
   }
 }
 
-/// Lowers the times between all states, except between two before `smaller`, by paths through the states from `begin`
-/// to `end`.
-void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller, std::size_t count,
-                         std::vector<Picoseconds>& best) {
-  constexpr Picoseconds kNoPath = BoundedTimes::kNoPath;
-  const auto row = [&](std::size_t state) { return best.data() + state * count; };
-  for (std::size_t through = begin; through < end; ++through) {
-    for (std::size_t from = begin; from < end; ++from) {
-      const Picoseconds first = row(from)[through];
-      if (from != through && first < kNoPath) pass_through_one(first, row(through), count, row(from));
-    }
-  }
-  // The rows of these states are now final with respect to all of them, so that each other row needs them once.
-  for (std::size_t from = 0; from < count; ++from) {
-    if (from >= begin && from < end) continue;
-    const std::size_t skipped = from < smaller ? smaller : 0;
-    Picoseconds first[kTogether];
-    const Picoseconds* rows[kTogether];
-    Picoseconds least = kNoPath;
-    for (std::size_t i = 0; i < kTogether; ++i) {
-      const std::size_t through = std::min(begin + i, end - 1);
-      first[i] = row(from)[through];
-      rows[i] = row(through) + skipped;
-      least = std::min(least, first[i]);
-    }
-    if (least < kNoPath) pass_through(first, rows, count - skipped, row(from) + skipped);
-  }
-}
+/// Times between all states, by place.
+class AllTimes {
+ public:
+  explicit AllTimes(std::size_t count) : count_(count), times_(count * count, kNowhere) {}
 
-/// Computes the times between states before `begin` that are not connected among themselves, by paths through the
-/// states from `begin` to `end`, whose rows and columns are known.
-void reach_smaller_states(std::size_t begin, std::size_t end, std::size_t count, std::vector<Picoseconds>& best) {
-  for (std::size_t from = 0; from < begin; ++from) {
-    Picoseconds* const row = best.data() + from * count;
-    for (std::size_t to = 0; to < begin; ++to) {
-      if (row[to] != BoundedTimes::kNoPath) continue;
-      for (std::size_t through = begin; through < end; ++through) {
-        row[to] = std::min(row[to], row[through] + best[through * count + to]);
+  double* row(std::size_t from) { return times_.data() + from * count_; }
+  std::vector<Picoseconds> rounded() const {
+    std::vector<Picoseconds> result(times_.size());
+    std::ranges::transform(times_, result.begin(), [](double time) {
+      return time < kNowhere ? static_cast<Picoseconds>(time) : BoundedTimes::kNoPath;
+    });
+    return result;
+  }
+
+  /// Lowers the times between all states, except between two before `smaller`, by paths through the states from `begin`
+  /// to `end`, at most kTogether of them.
+  void pass_through_states(std::size_t begin, std::size_t end, std::size_t smaller) {
+    for (std::size_t through = begin; through < end; ++through) {
+      for (std::size_t from = begin; from < end; ++from) {
+        const double first = row(from)[through];
+        if (from != through && first < kNowhere) pass_through_one(first, row(through), count_, row(from));
+      }
+    }
+    // The rows of these states are now final with respect to all of them, so that each other row needs them once.
+    for (std::size_t from = 0; from < count_; ++from) {
+      if (from >= begin && from < end) continue;
+      const std::size_t skipped = from < smaller ? smaller : 0;
+      double first[kTogether];
+      const double* rows[kTogether];
+      double least = kNowhere;
+      for (std::size_t i = 0; i < kTogether; ++i) {
+        const std::size_t through = std::min(begin + i, end - 1);
+        first[i] = row(from)[through];
+        rows[i] = row(through) + skipped;
+        least = std::min(least, first[i]);
+      }
+      if (least < kNowhere) pass_through(first, rows, count_ - skipped, row(from) + skipped);
+    }
+  }
+
+  /// Computes the times between states before `begin` that are not connected among themselves, by paths through the
+  /// states from `begin` to `end`, whose rows and columns are known.
+  void reach_smaller_states(std::size_t begin, std::size_t end) {
+    for (std::size_t from = 0; from < begin; ++from) {
+      double* const times = row(from);
+      for (std::size_t to = 0; to < begin; ++to) {
+        if (times[to] < kNowhere) continue;
+        for (std::size_t through = begin; through < end; ++through) {
+          times[to] = std::min(times[to], times[through] + row(through)[to]);
+        }
       }
     }
   }
-}
+
+ private:
+  std::size_t count_;
+  std::vector<double> times_;
+};
 
 }  // namespace
 
@@ -162,23 +179,36 @@ void BoundedTimes::relax(std::uint32_t state, std::size_t arc, std::int64_t boun
 
 std::vector<Picoseconds> BoundedTimes::all(std::span<const Picoseconds> times, LargestOnWay largest) const {
   const std::size_t count = sizes_.size();
-  std::vector<Picoseconds> best(count * count, kNoPath);  // by place
+  const Picoseconds longest = times.empty() ? 0 : *std::ranges::max_element(times);
+  if (static_cast<double>(longest) * static_cast<double>(count) >= kLargestExact) return all_one_by_one(times, largest);
+  AllTimes all(count);
   for (std::uint32_t state = 0; state < count; ++state) {
-    Picoseconds* const row = best.data() + place_[state] * count;
+    double* const row = all.row(place_[state]);
     row[place_[state]] = 0;
     for (std::size_t arc = first_arc_[state]; arc < first_arc_[state + 1]; ++arc) {
-      Picoseconds& time = row[place_[arcs_[arc].target]];
-      time = std::min(time, times[arc]);
+      double& time = row[place_[arcs_[arc].target]];
+      time = std::min(time, static_cast<double>(times[arc]));
     }
   }
   for (std::size_t smaller = 0, end = 0; smaller < count; smaller = end) {
     while (end < count && (largest == LargestOnWay::kAny || sorted_sizes_[end] == sorted_sizes_[smaller])) ++end;
     for (std::size_t begin = smaller; begin < end; begin += kTogether) {
-      pass_through_states(begin, std::min(begin + kTogether, end), smaller, count, best);
+      all.pass_through_states(begin, std::min(begin + kTogether, end), smaller);
     }
-    if (largest == LargestOnWay::kLeast) reach_smaller_states(smaller, end, count, best);
+    if (largest == LargestOnWay::kLeast) all.reach_smaller_states(smaller, end);
   }
-  return best;
+  return all.rounded();
+}
+
+std::vector<Picoseconds> BoundedTimes::all_one_by_one(std::span<const Picoseconds> times, LargestOnWay largest) const {
+  const std::size_t count = sizes_.size();
+  std::vector<Picoseconds> result(count * count, kNoPath);
+  BoundedTimes searched = *this;
+  for (std::uint32_t source = 0; source < count; ++source) {
+    const std::vector<Picoseconds> row = searched.row(source, times, largest);
+    for (std::uint32_t state = 0; state < count; ++state) result[place_[source] * count + place_[state]] = row[state];
+  }
+  return result;
 }
 
 }  // namespace shardplan

@@ -48,6 +48,7 @@ class BoundedTimes {
     std::uint32_t state = 0;
     bool operator<(const QueueEntry& other) const { return time > other.time; }  // the heap gives the largest first
   };
+  std::vector<Picoseconds> all_one_by_one(std::span<const Picoseconds> times, LargestOnWay largest) const;
   void settle(std::int64_t bound, std::span<const Picoseconds> times);
   void relax(std::uint32_t state, std::size_t arc, std::int64_t bound, std::span<const Picoseconds> times);
 
