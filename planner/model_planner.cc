@@ -59,6 +59,8 @@ constexpr double kGoodEnoughStep = 0.02;
 
 /// How many times a plan whose true memory exceeds a limit is repaired by lowering that limit.
 constexpr int kMaxRepairs = 4;
+/// An excess of the program's peak over what the search sees is worth another search if it is more than 1 / this of it.
+constexpr Bytes kPartsWorthASearch = 2000;
 
 /// True if the peak may well not be the least.
 bool is_far_from_bound(const Plan& plan) { return plan.memory.peak - plan.memory.peak / 50 > plan.bound.amount; }
@@ -382,7 +384,10 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
   Draft best = draft;
   Bytes raised = 0;
   Bytes most = evaluate(lowered, draft.choice).peak_bytes;
-  for (int round = 0; round < kMaxRepairs && best.plan.memory.peak > most; ++round) {
+  const auto is_worth_a_search = [&] {
+    return best.plan.memory.peak - most > best.plan.memory.peak / kPartsWorthASearch;
+  };
+  for (int round = 0; round < kMaxRepairs && is_worth_a_search(); ++round) {
     StrategyProblem trial = lowered;
     trial.memory_limits =
         lowered_limits(lowered, problem.times, draft.choice, draft.plan.program, draft.plan.memory, most);
