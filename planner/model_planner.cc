@@ -217,10 +217,12 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   plan.bound = found.bound;
   plan.statistics = std::move(found.statistics);
   plan.status = found.status;
-  if (!found.choice && found.status == PlanStatus::kNoPlanFound && has_own_limit) {
+  if (!found.choice) {
     found.choice = smallest_choice(problem, stop);
+    if (!found.choice) return plan;
+    if (plan.status == PlanStatus::kInfeasible) plan.bound.amount = 0;
+    plan.status = PlanStatus::kFeasible;
   }
-  if (!found.choice) return plan;
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
   if (search.is_out_of_time() && plan.status != PlanStatus::kOptimal) {
     add_notice(plan.notices, fmt::format("the time limit of {:g} s ended the search: this is the best plan so far",
@@ -428,7 +430,7 @@ ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const Mode
   const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
   LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;
-  draft.plan.bound = found.bound;  // a bound on what programs hold, which the first problem may count twice
+  draft.plan.bound.amount = std::max(draft.plan.bound.amount, found.bound.amount);
   Plan plan = in_sequence(decisions_of(counted, *found.choice), draft.plan);
   plan = with_lower_peak({*std::move(found.choice), std::move(plan)}, counted, search, LowerPeak::kEveryLimit).plan;
   if (plan.memory.peak >= draft.plan.memory.peak) return draft;

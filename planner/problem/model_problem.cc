@@ -25,28 +25,13 @@
 
 #include "base/error.h"
 #include "operators/operator_type.h"
+#include "planner/problem/candidate_table.h"
 #include "planner/problem/layout_tables.h"
-#include "planner/problem/operand_copies.h"
+#include "planner/problem/problem_copies.h"
 #include "planner/problem/problem_costs.h"
 
 namespace shardplan {
 namespace {
-
-/// Everything that equal operators with equal candidates share.
-struct CandidateTable {
-  OperatorId first;  // one of them
-  OperationId operation;
-  KernelTraffic traffic;
-  PartialGroups groups;         // of an enumeration
-  std::vector<Strategy> fixed;  // or the strategies it was narrowed to
-  std::shared_ptr<const std::vector<Strategy>> strategies;
-  bool complete = true;
-  StrategyTableId table;         // filled with costs at the end
-  std::vector<ListId> operands;  // layouts by strategy
-  std::vector<ListId> results;
-  std::vector<UsageTableId> operand_usage;
-  std::vector<UsageTableId> result_usage;
-};
 
 class Build {
  public:
@@ -57,8 +42,7 @@ class Build {
         costs_(costs),
         redistributions_(redistributions),
         restrictions_(restrictions),
-        tables_(result_.problem),
-        copy_tables_(tables_, result_.problem) {}
+        tables_(result_.problem) {}
 
   ModelProblem run() {
     StrategyProblem& problem = result_.problem;
@@ -68,21 +52,18 @@ class Build {
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);
-    held_until_.resize(graph_.tensors().size(), 0);
-    for (const TensorVersion& version : versions_.all) {
-      held_until_[version.tensor] = std::max(held_until_[version.tensor], version.end);
-    }
+    shown_until_ = shown_until(graph_, versions_);
     for (const OperatorId op : graph_.operators().ids()) add_operator(op);
     version_lists_.resize(versions_.all.size());
+    version_usage_.resize(versions_.all.size());
     result_.version_nodes.resize(versions_.all.size());
     result_.choices.resize(versions_.all.size());
     for (const VersionId version : versions_.all.ids()) add_version(version);
     for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
     for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
     add_costs();
-    if (restrictions_.counts_copies) {
-      for (const OperatorId op : graph_.operators().ids()) add_copies(op);
-    }
+    add_copies({graph_, versions_, fusion_, operator_tables_, version_lists_, version_usage_, shown_until_}, tables_,
+               restrictions_.counts_copies, result_);
     return std::move(result_);
   }
 
@@ -116,14 +97,14 @@ class Build {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       if (fusion_.in_registers[op.results[i]]) continue;
       const TensorVersion& produced = versions_.all[*versions_.first[op.results[i]]];
-      const std::uint32_t begin = std::max(produced.begin, std::min(shown_until(id), produced.end));
+      const std::uint32_t begin = std::max(produced.begin, std::min(shown_until_[op.results[i]], produced.end));
       node.memory.push_back({table.result_usage[i], begin, produced.end});
     }
     const auto time = static_cast<std::uint32_t>(id.value());
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const std::optional<VersionId>& version = versions_.read[id][i];
       if (!version || !versions_.all[*version].is_handed_over_to({id, i})) continue;
-      if (fusion_.in_registers[op.operands[i]]) continue;
+      if (fusion_.in_registers[op.operands[i]] || shown_until_[op.operands[i]] > time) continue;
       node.memory.push_back({table.operand_usage[i], time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
@@ -137,17 +118,6 @@ class Build {
         return !tables_[entry.layout].partial.empty();
       });
     }
-  }
-
-  /// Until when the tensor that a view refers to may be in memory for other readers, so that the view takes none; 0
-  /// if it is not a view.
-  std::uint32_t shown_until(OperatorId id) {
-    if (!restrictions_.counts_copies || graph_.operation(id).type->work != WorkKind::kView) return 0;
-    const std::uint32_t until = held_until_[graph_.operators()[id].operands.front()];
-    for (const TensorId result : graph_.operators()[id].results) {
-      held_until_[result] = std::max(held_until_[result], until);
-    }
-    return until;
   }
 
   using TableRuns = std::vector<std::pair<StrategyTableId, std::int64_t>>;
@@ -234,9 +204,11 @@ class Build {
     node.strategies = tables.costs;
     // A version that is only the source of the next version, made at once, is gone when the operator of that time
     // runs.
-    const bool is_gone = restrictions_.counts_copies && version.readers.empty() && !version.next.empty() &&
-                         version.end == version.begin + 1 && versions_.all[version.next.back()].begin == version.begin;
-    if (tables.usage && !is_gone) node.memory.push_back({*tables.usage, version.begin, version.end});
+    const bool is_gone = version.readers.empty() && !version.next.empty() && version.end == version.begin + 1 &&
+                         versions_.all[version.next.back()].begin == version.begin;
+    const std::uint32_t shown = std::clamp(shown_until_[version.tensor], version.begin, version.end);
+    version_usage_[id] = tables.usage;
+    if (tables.usage && !is_gone) node.memory.push_back({*tables.usage, shown, version.end});
     version_lists_[id] = tables.list;
     result_.version_nodes[id] = result_.problem.nodes.push_back(std::move(node));
     result_.choices[id] = tables.choices;
@@ -450,49 +422,6 @@ class Build {
                      graph_.operators()[id].name, kLongestStep / kPicosecondsPerSecond / 3600);
   }
 
-  // ---- copies
-
-  /// Operands that may need a copy while the operator runs, unless it is counted elsewhere: a view holds none, the
-  /// copy of the last reader is counted with it, and a tensor that is read twice may have one copy for both.
-  void add_copies(OperatorId id) {
-    const GraphOperator& op = graph_.operators()[id];
-    if (graph_.operation(id).type->work == WorkKind::kView) return;
-    for (std::size_t operand = 0; operand < op.operands.size(); ++operand) {
-      const std::optional<VersionId>& version = versions_.read[id][operand];
-      if (!version || versions_.all[*version].is_handed_over_to({id, operand})) continue;
-      if (fusion_.in_registers[op.operands[operand]]) continue;
-      if (std::count(op.operands.begin(), op.operands.end(), op.operands[operand]) > 1) continue;
-      add_copy(id, operand, *version);
-    }
-  }
-
-  void add_copy(OperatorId id, std::size_t operand, VersionId version) {
-    const CandidateTable& table = *operator_tables_[id];
-    const auto time = static_cast<std::uint32_t>(id.value());
-    const TensorVersion& read = versions_.all[version];
-    const ListId list = version_lists_[version];
-    // The version's own memory is free once its last reader has its copy, as with `TensorVersion::is_handed_over`.
-    const bool is_needed =
-        std::any_of(read.next.begin(), read.next.end(), [&](VersionId next) { return !versions_.all[next].stored; });
-    const bool frees = !read.is_handed_over && !is_needed && read.end <= time + 1;
-    if (frees && result_.version_nodes[version]) {
-      for (MemoryUse& use : result_.problem.nodes[*result_.version_nodes[version]].memory)
-        use.end = std::min(use.end, time);
-    }
-    const CopyTables& tables = copy_tables_.between(table.operands[operand], list, table.operand_usage[operand], frees);
-    const NodeId op_node = result_.operator_nodes[id];
-    if (!tables.positions) {
-      result_.problem.nodes[op_node].memory.push_back({tables.usage, time, time + 1});
-      return;
-    }
-    const NodeId version_node = node_of(version);
-    const NodeId node = result_.problem.nodes.push_back({tables.costs, {{tables.usage, time, time + 1}}});
-    result_.problem.edges.push_back({op_node, node, tables.of_operator});
-    result_.problem.edges.push_back({version_node, node, tables.of_version});
-    result_.communicated.resize(result_.problem.edges.size());
-    result_.copies.push_back({id, operand, version_node, node, tables.positions});
-  }
-
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
   const CostModel& costs_;
@@ -500,7 +429,6 @@ class Build {
   const Restrictions& restrictions_;
   ModelProblem result_;
   LayoutTables tables_;
-  OperandCopies copy_tables_;
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
   std::vector<const CandidateTable*> new_tables_;  // in the order of creation
@@ -509,8 +437,9 @@ class Build {
   IdVector<NodeId, TableRuns> node_tables_;             // of operators: everything the node stands for
   std::map<TableRuns, StrategyTableId> summed_tables_;  // the final costs
   IdVector<TensorId, char> may_be_partial_;
-  IdVector<TensorId, std::uint32_t> held_until_;  // by its last version, or by that of the tensor it is a view of
+  IdVector<TensorId, std::uint32_t> shown_until_;
   IdVector<VersionId, ListId> version_lists_;
+  IdVector<VersionId, std::optional<UsageTableId>> version_usage_;  // nothing if it takes no memory
   std::vector<WantedEdge> wanted_edges_;
   std::map<std::vector<std::uint64_t>, VersionTables> version_tables_;  // never iterated over
   std::map<std::size_t, StrategyTableId> free_tables_;
@@ -539,14 +468,6 @@ Restrictions no_restrictions(const OperatorGraph& graph, const TensorVersions& v
   restrictions.versions.resize(versions.all.size());
   restrictions.among.resize(versions.all.size());
   return restrictions;
-}
-
-const Strategy& ModelProblem::strategy(OperatorId op, const Choice& choice) const {
-  return (*strategies[op])[choice.strategy[operator_nodes[op]].value()];
-}
-
-const ModelProblem::VersionChoice& ModelProblem::version_choice(VersionId version, const Choice& choice) const {
-  return (*choices[version])[choice.strategy[*version_nodes[version]].value()];
 }
 
 ModelProblem build_problem(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,

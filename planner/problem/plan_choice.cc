@@ -1,10 +1,11 @@
 #include "planner/problem/plan_choice.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
-#include "planner/problem/operand_copies.h"
+#include "planner/problem/copy_nodes.h"
 
 namespace shardplan {
 
@@ -73,10 +74,15 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
     }
     if (!found || !decide(*problem.version_nodes[id], *found)) return std::nullopt;
   }
-  for (const ModelProblem::OperandCopy& copy : problem.copies) {
-    const std::optional<StrategyId>& of_operator = decided[problem.operator_nodes[copy.op]];
-    const std::optional<StrategyId>& of_version = decided[copy.version_node];
-    if (!decide(copy.node, copy.positions->position(of_operator->value(), of_version->value()))) return std::nullopt;
+  for (const ModelProblem::Copy& copy : problem.copies) {
+    const bool is_beside_copy = std::any_of(copy.beside.begin(), copy.beside.end(), [&](CopyId id) {
+      const ModelProblem::Copy& other = problem.copies[id];
+      return other.positions->is_copy(decided[other.node]->value());
+    });
+    const auto of_source = copy.source ? std::optional<std::size_t>(decided[*copy.source]->value()) : std::nullopt;
+    if (!decide(copy.node, copy.positions->position(decided[copy.taker]->value(), of_source, is_beside_copy))) {
+      return std::nullopt;
+    }
   }
   Choice choice;
   for (const std::optional<StrategyId>& strategy : decided) choice.strategy.push_back(strategy.value_or(StrategyId(0)));

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "solver/tied_problem.h"
 
@@ -80,12 +81,13 @@ IdVector<NodeId, NodeId> uniform_ties(const ModelProblem& free, const OperatorGr
     sets.add(*free.version_nodes[id], {classes.tensors[version.tensor], rank, version.kind, version.keeping, list},
              of_versions);
   }
-  using CopyKey = std::tuple<RepeatClassId, std::size_t, NodeId, NodeId, const void*>;
+  using CopyKey = std::tuple<RepeatClassId, NodeId, std::optional<NodeId>, std::vector<NodeId>, const void*>;
   std::map<CopyKey, NodeId> of_copies;  // never iterated over
-  for (const ModelProblem::OperandCopy& copy : free.copies) {
-    sets.add(copy.node,
-             {classes.operators[copy.op], copy.operand, sets[free.operator_nodes[copy.op]], sets[copy.version_node],
-              copy.positions.get()},
+  for (const ModelProblem::Copy& copy : free.copies) {
+    const auto source = copy.source ? std::optional(sets[*copy.source]) : std::nullopt;
+    std::vector<NodeId> beside;
+    for (const CopyId other : copy.beside) beside.push_back(sets[free.copies[other].node]);
+    sets.add(copy.node, {classes.operators[copy.op], sets[copy.taker], source, beside, copy.positions.get()},
              of_copies);
   }
   return sets.all();
@@ -103,8 +105,9 @@ ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& 
     result.version_nodes.push_back(node ? std::optional(tied.node[*node]) : std::nullopt);
   }
   result.copies = free.copies;
-  for (ModelProblem::OperandCopy& copy : result.copies) {
-    copy.version_node = tied.node[copy.version_node];
+  for (ModelProblem::Copy& copy : result.copies) {
+    copy.taker = tied.node[copy.taker];
+    if (copy.source) copy.source = tied.node[*copy.source];
     copy.node = tied.node[copy.node];
   }
   result.strategies = free.strategies;

@@ -70,7 +70,7 @@ class ScopeSearch {
         problem.nodes[*model.version_nodes[id]].memory.clear();
       }
     }
-    for (const ModelProblem::OperandCopy& copy : model.copies) {
+    for (const ModelProblem::Copy& copy : model.copies) {
       if (!is_inside_[copy.op]) problem.nodes[copy.node].memory.clear();
     }
     return problem;

@@ -170,6 +170,33 @@ TEST(MemoryTest, ViewsAndNewValuesTakeNoMemoryOfTheirOwn) {
   EXPECT_NEAR(static_cast<double>(update.memory.peak) / (1024 * 1024 * 4), 3, 0.05);
 }
 
+// What a problem counts must not exceed what its programs hold, or plans that fit are refused: attention keeps its result
+// and a view of it, the networks of graphs keep features and views of them.
+TEST(MemoryTest, ThePlanWithTheLeastMemoryIsFoundWhereItJustFits) {
+  for (const char* file : {"configs/models/t5-large.yaml", "configs/models/gat-products.yaml"}) {
+    SCOPED_TRACE(file);
+    const std::string text = content_of(file);
+    const std::map<std::string, std::int64_t> dims = text.find("L: ") == std::string::npos
+                                                         ? std::map<std::string, std::int64_t>()
+                                                         : std::map{std::pair(std::string("L"), std::int64_t{2})};
+    const auto model = std::make_shared<const Model>(read_model_text(text, file, {dims, {}}));
+    const auto planning = [&](Bytes capacity) {
+      PlanOptions options;
+      options.capacity = capacity;
+      options.overlap = false;  // the memory in graph order
+      return ModelPlanner(model, read_cluster("dgx-a100"), options);
+    };
+    const Plan smallest = planning(kUnlimitedBytes).smallest();
+    EXPECT_LE(smallest.bound.amount, smallest.memory.peak);
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(number_of(level));
+      const Plan plan = planning(smallest.memory.peak).plan(level, "auto");
+      EXPECT_FALSE(plan.strategies.empty());
+      EXPECT_TRUE(plan.fits());
+    }
+  }
+}
+
 // In a model this small most of the memory is held by a running gather, which a search does not see: no plan with the
 // least memory holds more than data parallelism, or than a plan that another level finds.
 TEST(MemoryTest, SmallModelsAreNotGatheredIntoMoreThanTheySave) {
