@@ -52,7 +52,9 @@ std::string TextTable::to_string(std::size_t indent, bool colour) const {
 }
 
 std::string ColumnUnit::format(std::int64_t value) const {
-  return fmt::format("{:.{}f}", static_cast<double>(value) / size, size == 1 ? 0 : decimals);
+  constexpr double kWithoutDecimals = 10'000;
+  const double number = static_cast<double>(value) / size;
+  return fmt::format("{:.{}f}", number, size == 1 || number >= kWithoutDecimals ? 0 : decimals);
 }
 
 ColumnUnit time_unit(Picoseconds largest) {

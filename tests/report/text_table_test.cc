@@ -30,6 +30,7 @@ TEST(TextTableTest, UnitFollowsTheLargest) {
   EXPECT_EQ(time_unit(83'800'000'000).format(700'000'000), "0.7");
   EXPECT_EQ(time_unit(83'800'000'000).name, "ms");
   EXPECT_EQ(time_unit(1'500'000).format(1'500'000), "1.50");
+  EXPECT_EQ(time_unit(83'800'000'000).format(15'580'100'000'000), "15580");
   EXPECT_EQ(time_unit(0).name, "us");
   EXPECT_EQ(bytes_unit(28'311'552).format(28'311'552), "27.0");
   EXPECT_EQ(bytes_unit(512).format(512), "512");
