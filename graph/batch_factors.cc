@@ -2,30 +2,32 @@
 
 namespace shardplan {
 
-std::optional<std::uint32_t> leading_factor(const TensorWalk& walk) {
-  if (walk.empty()) return std::nullopt;
-  if (walk[0].window) return walk[0].window->output;
-  if (walk[0].factors.empty()) return std::nullopt;
-  return walk[0].factors[0];
+std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t dimension) {
+  if (walk.size() <= dimension) return std::nullopt;
+  if (walk[dimension].window) return walk[dimension].window->output;
+  if (walk[dimension].factors.empty()) return std::nullopt;
+  return walk[dimension].factors[0];
 }
 
 BatchFactors find_batch(const OperatorGraph& graph) {
   BatchFactors found;
   found.factors.resize(graph.operators().size());
-  found.has_batch.resize(graph.tensors().size(), 0);
-  IdVector<TensorId, char> is_own(graph.tensors().size(), 0);
+  using Dimension = std::optional<std::uint8_t>;
+  // The dimension that is the batch, or that is separate on each device.
+  IdVector<TensorId, Dimension> batch(graph.tensors().size()), own(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& tensor = graph.tensor(id);
-    found.has_batch[id] = tensor.kind == TensorKind::kInput && !tensor.type.shape.empty();
-    is_own[id] = tensor.layerwise_parallel;
+    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) batch[id] = 0;
+    if (tensor.layerwise_parallel) own[id] = 0;
   }
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const ShardingRule& rule = graph.operation(id).rule;
     std::optional<std::uint32_t>& factor = found.factors[id];
-    const auto take_from = [&](const IdVector<TensorId, char>& is_it) {
+    const auto take_from = [&](const IdVector<TensorId, Dimension>& dimensions) {
       for (std::size_t operand = 0; operand < op.operands.size() && !factor; ++operand) {
-        if (is_it[op.operands[operand]]) factor = leading_factor(rule.operands[operand]);
+        const Dimension& dimension = dimensions[op.operands[operand]];
+        if (dimension) factor = leading_factor(rule.operands[operand], *dimension);
       }
       return factor.has_value();
     };
@@ -34,18 +36,22 @@ BatchFactors find_batch(const OperatorGraph& graph) {
       if (op.pass != Pass::kBackward || !op.forward || op.results.empty()) return false;
       const Shape& shape = graph.tensor(op.results[0]).type.shape;
       for (const TensorId operand : graph.operators()[*op.forward].operands) {
-        if (!found.has_batch[operand] || graph.tensor(operand).type.shape != shape) continue;
-        factor = leading_factor(rule.results[0]);
+        if (!batch[operand] || graph.tensor(operand).type.shape != shape) continue;
+        factor = leading_factor(rule.results[0], *batch[operand]);
         return factor.has_value();
       }
       return false;
     };
-    const bool has_batch = take_from(found.has_batch) || take_from_forward();
-    if (!has_batch && (op.pass != Pass::kForward || !take_from(is_own))) continue;
+    const bool has_batch = take_from(batch) || take_from_forward();
+    if (!has_batch && (op.pass != Pass::kForward || !take_from(own))) continue;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      (has_batch ? found.has_batch : is_own)[op.results[i]] = leading_factor(rule.results[i]) == factor;
+      const std::size_t rank = rule.results[i].size();
+      std::size_t dimension = 0;
+      while (dimension < rank && leading_factor(rule.results[i], dimension) != factor) ++dimension;
+      if (dimension < rank) (has_batch ? batch : own)[op.results[i]] = static_cast<std::uint8_t>(dimension);
     }
   }
+  for (const TensorId id : graph.tensors().ids()) found.has_batch.push_back(batch[id] == 0);
   return found;
 }
 

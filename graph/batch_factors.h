@@ -7,7 +7,8 @@
 
 namespace shardplan {
 
-/// The batch in a graph: the factor that indexes the first dimension of an input, followed through all operators.
+/// The batch in a graph: the factor that indexes the first dimension of an input, followed through all operators, also
+/// where it moves to another dimension (as of groups of tokens, which are dispatched to [experts, groups, slots, width]).
 struct BatchFactors {
   /// By operator; nothing if it has none. A weight's gradient sums over the batch; an update has none. For an operator
   /// that reads only values that are separate on each device (graph/per_device.h) the factor indexes their dimension 0.
@@ -17,7 +18,7 @@ struct BatchFactors {
 };
 BatchFactors find_batch(const OperatorGraph& graph);
 
-/// The first factor that the first dimension walks (the major one of a compound dimension), if any.
-std::optional<std::uint32_t> leading_factor(const TensorWalk& walk);
+/// The first factor that a dimension walks (the major one of a compound dimension), if any.
+std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t dimension = 0);
 
 }  // namespace shardplan

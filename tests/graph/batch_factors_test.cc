@@ -29,11 +29,40 @@ TEST(BatchFactorsTest, TheBatchIsFollowedThroughTheGraph) {
   const OperatorGraph graph = transposed_model("16");
   EXPECT_EQ(batch_factor(graph, "fc.matmul"), "m");
   EXPECT_EQ(batch_factor(graph, "turn"), "a");
-  // After the transposition it is no longer a leading dimension.
-  EXPECT_EQ(batch_factor(graph, "loss"), "");
+  // After the transposition it is the second dimension.
+  EXPECT_EQ(batch_factor(graph, "loss"), "b");
+  EXPECT_TRUE(find_batch(graph).has_batch[*graph.find_tensor("fc")]);
+  EXPECT_FALSE(find_batch(graph).has_batch[*graph.find_tensor("turn")]);
   // A weight's gradient sums over it, and an update does not have it.
   EXPECT_EQ(batch_factor(graph, "grad.fc.matmul.MatMul"), "k");
   EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
+}
+
+// Groups of tokens, each dispatched to [experts, groups, slots, width].
+TEST(BatchFactorsTest, TheBatchIsFollowedThroughExperts) {
+  const OperatorGraph graph = planned_graph(read_model_text(R"(
+shardplan: 1
+dims: {G: 4, T: 8, H: 16, F: 32, E: 2, C: 8}
+inputs: {x: [G, T, H]}
+parameters: {up: [E, H, F], down: [E, F, H]}
+operators:
+  logits:   {block: nn.Dense, in: x, out_channels: E}
+  router:   {op: TopKRouter, in: logits, k: 1, out: [gates, chosen]}
+  slots:    {op: ExpertSlots, in: chosen, num_experts: E, capacity: C}
+  dispatch: {op: Dispatch, in: [x, chosen, slots], num_experts: E, capacity: C}
+  wide:     {op: Einsum, in: [dispatch, up], equation: "egch,ehf->egcf"}
+  narrow:   {op: Einsum, in: [wide, down], equation: "egcf,efh->egch"}
+  combine:  {op: Combine, in: [narrow, chosen, slots, gates]}
+  loss:     {op: ReduceMean, in: combine}
+loss: loss
+training: {optimizer: sgd}
+)",
+                                                            "m.yaml"));
+  for (const char* name : {"dispatch", "wide", "narrow", "combine", "grad.narrow.Einsum", "grad.wide.Einsum"}) {
+    EXPECT_EQ(batch_factor(graph, name), "g") << name;
+  }
+  EXPECT_TRUE(find_batch(graph).has_batch[*graph.find_tensor("combine")]);
+  EXPECT_FALSE(find_batch(graph).has_batch[*graph.find_tensor("wide")]);
 }
 
 TEST(BatchFactorsTest, TheLeadingFactorIsTheMajorOneOrThatOfTheWindow) {
@@ -41,6 +70,8 @@ TEST(BatchFactorsTest, TheLeadingFactorIsTheMajorOneOrThatOfTheWindow) {
   EXPECT_EQ(leading_factor({DimensionWalk{}, DimensionWalk{{3}, {}}}), std::nullopt);
   EXPECT_EQ(leading_factor({DimensionWalk{{2, 1}, {}}}), 2u);
   EXPECT_EQ(leading_factor({DimensionWalk{{}, Window{4, 5}}}), 4u);
+  EXPECT_EQ(leading_factor({DimensionWalk{{2, 1}, {}}, DimensionWalk{{3}, {}}}, 1), 3u);
+  EXPECT_EQ(leading_factor({DimensionWalk{{2, 1}, {}}}, 1), std::nullopt);
 }
 
 }  // namespace
