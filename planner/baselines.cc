@@ -1,5 +1,5 @@
-// The plans with which a plan is compared: data parallelism, one device, one worker, plans of global degrees, and
-// alternatives for one operator.
+// The plans with which a plan is compared: data parallelism, one device, one worker, plans of global degrees,
+// alternatives for one operator, and the plan of MindSpore's cost model.
 
 #include <fmt/format.h>
 
@@ -8,10 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "base/side_by_side.h"
 #include "base/units.h"
 #include "graph/batch_factors.h"
 #include "model/planned_model.h"
+#include "planner/mindspore_model.h"
 #include "planner/model_planner.h"
 #include "planner/problem/global_degrees.h"
 #include "planner/problem/plan_choice.h"
@@ -215,6 +217,35 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
     results.back() = Baseline{{}, found_plan.time, found_plan.memory.peak, found_plan.memory.peak <= usable()};
   }
   return results;
+}
+
+Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::stop_token stop,
+                                  const Progress& progress) const {
+  const MindSporeModel model(*graph_, mesh(), decided_);
+  SearchOptions options;
+  options.seed = options_.seed;
+  options.limits = search_options(level, stop, {}).limits;
+  options.limits.gap = 0;
+  const PlanResult found = make_search(kDefaultSearch)->search(model.problem(), options);
+  if (!found.choice) {
+    throw InputError(SourcePlace{},
+                     "MindSpore's cost model has no plan: the operators that share a parameter have no "
+                     "strategies that shard it in the same way");
+  }
+  Restrictions limits = restrictions(level);
+  const auto strategies = model.strategies(*found.choice);
+  for (const OperatorId op : strategies.ids()) {
+    if (strategies[op]) limits.operators[op] = {*strategies[op]};
+  }
+  Plan plan = unsolved(level, search);
+  plan.options.costs = StrategyCosts::kMindSpore;
+  plan.mindspore = {MindSporeValue{found.cost}, MindSporeValue{found.lower_bound}};
+  return plan_within(std::move(plan), limits, std::move(stop), progress);
+}
+
+std::optional<MindSporeValue> ModelPlanner::mindspore_value(const IdVector<OperatorId, Strategy>& strategies,
+                                                            std::string* why) const {
+  return MindSporeModel(*graph_, mesh(), decided_).value(strategies, why);
 }
 
 }  // namespace shardplan

@@ -135,6 +135,10 @@ Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token st
                         std::span<const Plan> known) const {
   if (options_.costs == StrategyCosts::kMindSpore) return mindspore_plan(level, search, std::move(stop), progress);
   Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress, known);
+  const bool is_found = found.status == PlanStatus::kOptimal || found.status == PlanStatus::kFeasible;
+  if (level == Level::kRatio && !is_found) {
+    found = plan_with_repeated_work(std::move(found), search, stop, progress, known);
+  }
   const auto limits = [&](Level own) { return restrictions(own); };
   const auto options = [&](Level own) { return search_options(own, stop, {}); };
   const auto decided_like = [&](const Decisions& decisions, const Plan& like) { return decided(decisions, like); };
@@ -142,33 +146,18 @@ Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token st
                          {*graph_, versions_, *costs_, *redistributions_, limits, options, decided_like});
 }
 
-Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::stop_token stop,
-                                  const Progress& progress) const {
-  const MindSporeModel model(*graph_, mesh(), decided_);
-  SearchOptions options;
-  options.seed = options_.seed;
-  options.limits = search_options(level, stop, {}).limits;
-  options.limits.gap = 0;
-  const PlanResult found = make_search(kDefaultSearch)->search(model.problem(), options);
-  if (!found.choice) {
-    throw InputError(SourcePlace{},
-                     "MindSpore's cost model has no plan: the operators that share a parameter have no "
-                     "strategies that shard it in the same way");
-  }
-  Restrictions limits = restrictions(level);
-  const auto strategies = model.strategies(*found.choice);
-  for (const OperatorId op : strategies.ids()) {
-    if (strategies[op]) limits.operators[op] = {*strategies[op]};
-  }
-  Plan plan = unsolved(level, search);
-  plan.options.costs = StrategyCosts::kMindSpore;
-  plan.mindspore = {MindSporeValue{found.cost}, MindSporeValue{found.lower_bound}};
-  return plan_within(std::move(plan), limits, std::move(stop), progress);
-}
-
-std::optional<MindSporeValue> ModelPlanner::mindspore_value(const IdVector<OperatorId, Strategy>& strategies,
-                                                            std::string* why) const {
-  return MindSporeModel(*graph_, mesh(), decided_).value(strategies, why);
+Plan ModelPlanner::plan_with_repeated_work(Plan none, std::string_view search, std::stop_token stop,
+                                           const Progress& progress, std::span<const Plan> known) const {
+  Restrictions limits = restrictions(Level::kRatio);
+  limits.least_contraction_work = false;
+  Plan found = plan_within(unsolved(Level::kRatio, search), limits, std::move(stop), progress, known);
+  if (found.status != PlanStatus::kOptimal && found.status != PlanStatus::kFeasible) return none;
+  // The search minimises communication, which bounds the ratio only if the computation is the same in all plans.
+  found.bound.amount = 0;
+  found.free_bound.reset();
+  found.status = PlanStatus::kFeasible;
+  add_notice(found.notices, "no plan without repeated contractions fits, so contractions may be repeated here");
+  return found;
 }
 
 Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,

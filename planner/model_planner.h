@@ -111,6 +111,9 @@ class ModelPlanner {
   Plan overlapped(Plan plan, const OrderEffort& effort = {}) const;
   Plan plan_within(Plan plan, Restrictions restrictions, std::stop_token stop, const Progress& progress,
                    std::span<const Plan> known = {}) const;
+  /// Of level 0, if nothing fits in which contractions are not repeated; `none` if nothing fits at all.
+  Plan plan_with_repeated_work(Plan none, std::string_view search, std::stop_token stop, const Progress& progress,
+                               std::span<const Plan> known) const;
   /// `spent`: seconds of the time limit used since this planner was asked.
   LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress, double spent = 0) const;
   Restrictions restrictions(Level level) const;
