@@ -11,7 +11,7 @@ namespace shardplan {
 /// where it moves to another dimension (as of groups of tokens, which are dispatched to [experts, groups, slots, width]).
 struct BatchFactors {
   /// By operator; nothing if it has none. A weight's gradient sums over the batch; an update has none. For an operator
-  /// that reads only values that are separate on each device (graph/per_device.h) the factor indexes their dimension 0.
+  /// that reads only values that are separate on each device (graph/per_device.h) the factor indexes their pieces.
   IdVector<OperatorId, std::optional<std::uint32_t>> factors;
   /// By tensor: whether its first dimension is the batch.
   IdVector<TensorId, char> has_batch;

@@ -67,9 +67,6 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
                            const PlanOptions& options, std::stop_token stop, const ModelPlanner::Progress& progress) {
   const Deadline since_begin(0, {});
   const std::vector<std::vector<AxisRef>> shapes = mesh_shapes(make_mesh(worker_groups(*model, cluster).group));
-  const auto is_found = [](const Plan& plan) {
-    return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible;
-  };
   ShapedPlan best;
   std::vector<TriedShape> tried;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -87,9 +84,10 @@ ShapedPlan plan_best_shape(const std::shared_ptr<const Model>& model, const Clus
     tried.push_back({shapes[i], plan.status, plan.time, plan.memory.peak, plan.bound, plan.overlapped_bound,
                      plan.free_bound, plan.is_bound_one_block_ahead});
     bool replaces = best.planner == nullptr;
-    if (!replaces && is_found(plan)) {
+    if (!replaces && is_found(plan.status)) {
       const bool is_shorter = plan.time.step() < best.plan.time.step();
-      replaces = !is_found(best.plan) || (options.level == Level::kSpeed ? is_shorter : is_better(plan, best.plan));
+      replaces =
+          !is_found(best.plan.status) || (options.level == Level::kSpeed ? is_shorter : is_better(plan, best.plan));
     }
     if (replaces) best = {std::move(planner), std::move(plan)};
   }

@@ -135,8 +135,7 @@ Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token st
                         std::span<const Plan> known) const {
   if (options_.costs == StrategyCosts::kMindSpore) return mindspore_plan(level, search, std::move(stop), progress);
   Plan found = plan_within(unsolved(level, search), restrictions(level), stop, progress, known);
-  const bool is_found = found.status == PlanStatus::kOptimal || found.status == PlanStatus::kFeasible;
-  if (level == Level::kRatio && !is_found) {
+  if (level == Level::kRatio && !is_found(found.status)) {
     found = plan_with_repeated_work(std::move(found), search, stop, progress, known);
   }
   const auto limits = [&](Level own) { return restrictions(own); };
@@ -151,7 +150,7 @@ Plan ModelPlanner::plan_with_repeated_work(Plan none, std::string_view search, s
   Restrictions limits = restrictions(Level::kRatio);
   limits.least_contraction_work = false;
   Plan found = plan_within(unsolved(Level::kRatio, search), limits, std::move(stop), progress, known);
-  if (found.status != PlanStatus::kOptimal && found.status != PlanStatus::kFeasible) return none;
+  if (!is_found(found.status)) return none;
   // The search minimises communication, which bounds the ratio only if the computation is the same in all plans.
   found.bound.amount = 0;
   found.free_bound.reset();

@@ -21,6 +21,7 @@ enum class PlanStatus {
   kNoPlanFound,  // none found within the limits; one may exist
 };
 std::string_view to_string(PlanStatus status);
+inline bool is_found(PlanStatus status) { return status == PlanStatus::kOptimal || status == PlanStatus::kFeasible; }
 
 /// Reported whenever the best cost or the bound improves, and at the end of every stage that runs only once. Costs
 /// and bounds are values of the objective: weighted picoseconds.

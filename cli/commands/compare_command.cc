@@ -33,7 +33,7 @@ int run(CompareArguments arguments) {
   const auto add = [&](std::string name, Plan found) {
     plans.push_back(std::move(found));
     const Plan& plan = plans.back();
-    if (plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) {
+    if (is_found(plan.status)) {
       rows.push_back(compared(std::move(name), plan));
     } else {
       notice(fmt::format("{}: no plan fits", name));

@@ -62,7 +62,7 @@ struct PreparedPlan {
   std::unique_ptr<ModelPlanner> planning;
   Plan plan;
 
-  bool is_found() const { return plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible; }
+  bool is_found() const { return shardplan::is_found(plan.status); }
 };
 /// Plans a MODEL.yaml. The plan.json of an earlier run is read back, and all figures follow from its model and
 /// decisions; if there are planning options, its model is planned again with them, with a notice. Throws InputError.

@@ -69,22 +69,13 @@ class Copies {
       const TensorId tensor = op.operands[operand];
       if (!version || !versions_.all[*version].is_handed_over_to({id, operand})) continue;
       if (input_.fusion.in_registers[tensor] || input_.shown_until[tensor] <= time) continue;
-      const UsageTableId usage = input_.tables[id]->operand_usage[operand];
-      const NodeId node = model_.operator_nodes[id];
       const Shown shown = shown_at(*version, time);
       if (shown.is_always) continue;
-      if (!shown.holder) {
-        model_.problem.nodes[node].memory.push_back({usage, time, time + 1});
-        continue;
-      }
-      const std::optional<CopyId> copy =
-          add({id, node, node_of(*version), shown.holder->unless, {}, {}},
-              nodes_.between(input_.tables[id]->operands[operand], input_.version_lists[*version], usage, false),
-              {std::nullopt, {id, operand}});
-      if (copy) {
-        take(*copy, time, time + 1);
+      if (shown.holder != nullptr) {
+        add_operand(id, operand, *version, shown.holder->unless, false);
       } else {
-        model_.problem.nodes[node].memory.push_back({usage, time, time + 1});
+        const UsageTableId usage = input_.tables[id]->operand_usage[operand];
+        model_.problem.nodes[model_.operator_nodes[id]].memory.push_back({usage, time, time + 1});
       }
     }
   }
@@ -191,7 +182,7 @@ class Copies {
     for (const Holder& holder : shown_[id]) {
       if (time < holder.begin || holder.end <= time) continue;
       if (holder.unless.size() == 1) return {false, &holder};
-      shown = {shown.holder != nullptr || shown.is_always, &holder};
+      shown = {shown.holder != nullptr, &holder};
     }
     return shown;
   }
@@ -225,7 +216,6 @@ class Copies {
   }
 
   void add_of_operand(OperatorId id, std::size_t operand, VersionId version) {
-    const CandidateTable& table = *input_.tables[id];
     const auto time = static_cast<std::uint32_t>(id.value());
     const TensorVersion& read = versions_.all[version];
     // The version's own memory is free once its last reader has its copy, as with `TensorVersion::is_handed_over`.
@@ -236,10 +226,18 @@ class Copies {
       end_memory(*model_.version_nodes[version], time);
       for (const CopyId copy : memory_[version]) end_memory(model_.copies[copy].node, time);
     }
+    add_operand(id, operand, version, {}, frees);
+  }
+
+  /// The copy of an operand that an operator may hold while it runs.
+  void add_operand(OperatorId id, std::size_t operand, VersionId version, std::vector<CopyId> beside, bool frees) {
+    const CandidateTable& table = *input_.tables[id];
+    const auto time = static_cast<std::uint32_t>(id.value());
+    const NodeId node = model_.operator_nodes[id];
     const CopyTables& tables =
         nodes_.between(table.operands[operand], input_.version_lists[version], table.operand_usage[operand], frees);
-    const NodeId node = model_.operator_nodes[id];
-    const auto copy = add({id, node, node_of(version), {}, {}, {}}, tables, {std::nullopt, {id, operand}});
+    const std::optional<CopyId> copy =
+        add({id, node, node_of(version), std::move(beside), {}, {}}, tables, {std::nullopt, {id, operand}});
     if (copy) {
       take(*copy, time, time + 1);
     } else {

@@ -234,10 +234,10 @@ std::string shapes_table(const Plan& plan) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
   table.add({"mesh: auto", "step", "peak", ""});
   for (const TriedShape& shape : plan.tried_shapes) {
-    const bool is_found = shape.status == PlanStatus::kOptimal || shape.status == PlanStatus::kFeasible;
-    table.add({plan.mesh.to_string(shape.pieces), is_found ? format_time(shape.time.step()) : "",
-               is_found ? format_bytes(shape.peak) : "",
-               !is_found                             ? "no plan fits"
+    const bool fits = is_found(shape.status);
+    table.add({plan.mesh.to_string(shape.pieces), fits ? format_time(shape.time.step()) : "",
+               fits ? format_bytes(shape.peak) : "",
+               !fits                                 ? "no plan fits"
                : shape.pieces == plan.options.pieces ? "taken"
                                                      : ""});
   }

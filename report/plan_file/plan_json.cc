@@ -222,7 +222,7 @@ class PlanWriter {
       Json list = Json::array();
       for (const TriedShape& shape : plan_.tried_shapes) {
         Json tried = {{"pieces", axes_json(plan_.mesh, shape.pieces)}, {"status", to_string(shape.status)}};
-        if (shape.status == PlanStatus::kOptimal || shape.status == PlanStatus::kFeasible) {
+        if (is_found(shape.status)) {
           tried["seconds"] = to_seconds(shape.time.step());
           tried["peak_bytes"] = shape.peak;
         }
