@@ -18,10 +18,10 @@
 //              or than a path found by best-first search where that order breaks the memory bound, and settles for that
 //              after kMostSettled states.
 //
-// If all this finds no path within the memory bound, finer graphs are tried by best-first search. This is needed almost
-// only for ends without a common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the bound, for
-// example where only a general permutation of devices would do; `exceeds_larger_end` says so
-// (redistribution_planner_test.cc has cases).
+// If all this finds no path within the memory bound, finer graphs are tried by best-first search, but for those in which
+// a proof shows that there is none (shared_layouts.h, stuck_piece.h). This is needed almost only for ends without a
+// common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the bound, for example where only a general
+// permutation of devices would do; `exceeds_larger_end` says so (redistribution_planner_test.cc has cases).
 //
 // Two permutes never follow each other: one permute leads to every state with as many shards along every slot. But
 // permutes before and after an exchange can be cheaper than any sequence with one permute, since a permute takes one
@@ -43,6 +43,7 @@
 #include "layouts/redistribution/search/best_first_path.h"
 #include "layouts/redistribution/search/search_graphs.h"
 #include "layouts/redistribution/search/shape_layouts.h"
+#include "layouts/redistribution/search/shared_layouts.h"
 #include "layouts/redistribution/search/stuck_piece.h"
 #include "layouts/redistribution/uneven_redistribution.h"
 #include "layouts/redistribution/uneven_times.h"
@@ -72,6 +73,13 @@ struct PlanKeyHash {
     return mix(value ^ static_cast<std::uint64_t>(key.element_bytes));
   }
 };
+
+/// Nothing is known if false.
+bool has_no_path_within(const PathBound& bound, const RedistributionGraph& graph, const Shape& shape,
+                        std::uint32_t source, std::uint32_t target) {
+  return are_spaces_apart(graph, shape, source, target, bound.least_shards) ||
+         has_stuck_piece(graph, shape, source, target, bound.least_shards);
+}
 
 /// The steps of a path; neighbouring free steps of one kind are merged.
 Redistribution plan_of(const PlanKey& key, const RedistributionGraph& graph, EdgeCosts& costs, const Path& path) {
@@ -216,7 +224,7 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
     greedy = greedy_with_partial(key.from, key.to, key.shape, key.element_bytes, graphs.mesh(), *costs);
   }
   const bool is_greedy_within = greedy && least_shards(*greedy) >= bound.least_shards;
-  if (!has_stuck_piece(route.graph->graph, key.shape, route.source, route.target, bound.least_shards)) {
+  if (!has_no_path_within(bound, route.graph->graph, key.shape, route.source, route.target)) {
     const auto path = best_path(route, edge_costs, bound, is_greedy_within ? &*greedy : nullptr);
     if (path) return plan_of(key, route.graph->graph, edge_costs, *path);
   }
@@ -244,7 +252,7 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
     finer.graph = &graph;
     finer.source = *graph.graph.find(key.from, key.shape);
     finer.target = *graph.graph.find(key.to, key.shape);
-    if (has_stuck_piece(graph.graph, key.shape, finer.source, finer.target, bound.least_shards)) continue;
+    if (has_no_path_within(bound, graph.graph, key.shape, finer.source, finer.target)) continue;
     EdgeCosts& edge_costs = graph.costs(*costs, num_bytes(key.shape, key.element_bytes));
     const auto path = improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
     if (path) return plan_of(key, graph.graph, edge_costs, *path);

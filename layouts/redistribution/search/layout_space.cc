@@ -120,6 +120,12 @@ TensorLayout LayoutSpace::decode(const Placement& placement, const Shape& shape)
   return layout;
 }
 
+std::int64_t num_devices(const LayoutSpace& space) {
+  std::int64_t product = 1;
+  for (const AxisRef& piece : space.pieces) product *= piece.size;
+  return product;
+}
+
 std::int64_t num_placements(const LayoutSpace& space) {
   constexpr double kMost = 1e15;
   const auto choose = [](double n, double k) {

@@ -64,6 +64,9 @@ struct LayoutSpace {
   TensorLayout decode(const Placement& placement, const Shape& shape) const;
 };
 
+/// Of the space's pieces.
+std::int64_t num_devices(const LayoutSpace& space);
+
 /// An estimate of the number of placements, as if every digit except a dimension's last had room for one piece, and
 /// pieces of different sizes did not interfere. Saturates.
 std::int64_t num_placements(const LayoutSpace& space);

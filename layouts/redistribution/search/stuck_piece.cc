@@ -26,12 +26,6 @@ std::optional<std::size_t> only_piece(const LayoutSpace& space, std::int64_t pri
   return result;
 }
 
-std::int64_t num_devices(const LayoutSpace& space) {
-  std::int64_t product = 1;
-  for (const AxisRef& piece : space.pieces) product *= piece.size;
-  return product;
-}
-
 /// The slots of a space that can be split into as many parts as the piece has. Within a slot only other pieces may
 /// precede it. The last slot of a dimension is all the rest: a piece from another space may be there beyond the slot's
 /// extent.
