@@ -483,6 +483,7 @@ class Instantiation {
       results = add_inner(0, site, syntax.name.text + "-" + block_name, settings, inputs, around);
     } else {
       // A border round the whole repeat, and one round each copy.
+      const std::size_t results_per_copy = item.results.size() / item.copies.size();
       const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
         std::vector<TensorId> next = arguments;
         Inherited each = inherited;
@@ -490,13 +491,14 @@ class Instantiation {
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
           const Site copy{fmt::format("{}.{}", site.name, i), position, site.place};
           const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
-          next[0] = add_inner(i, copy, scope, settings_of(copy.name, {}), next, each)[0];
-          results.push_back(next[0]);
+          const std::vector<TensorId> of_copy = add_inner(i, copy, scope, settings_of(copy.name, {}), next, each);
+          std::copy(of_copy.begin(), of_copy.end(), next.begin());
+          results.insert(results.end(), of_copy.begin(), of_copy.end());
         }
-        return std::vector<TensorId>{results.back()};
+        return std::vector<TensorId>(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(results_per_copy));
       };
-      const TensorId last = add_bordered(site, settings, inputs, 1, around, add_copies)[0];
-      results.back() = last;
+      const std::vector<TensorId> last = add_bordered(site, settings, inputs, results_per_copy, around, add_copies);
+      std::copy(last.begin(), last.end(), results.end() - static_cast<std::ptrdiff_t>(results_per_copy));
     }
     for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
     for (const BlockTemplate::Parameter& parameter : item.parameters) {

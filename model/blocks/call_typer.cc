@@ -131,15 +131,21 @@ std::optional<BlockTemplate::Item> CallTyper::type(const OperatorSyntax& call, c
     if (!count_operators(result_, std::max<std::int64_t>(copy->num_operators, 1), call, file_.options, faults_)) {
       return std::nullopt;
     }
-    if (call.repeat && copy->outputs.size() != 1) {
-      faults_.add(call.repeat->place, fmt::format("{}: a repeated block has one result; {} has {}",
-                                                  faults_.name(call.name.text), call.type.text, copy->outputs.size()));
+    if (call.repeat && (copy->outputs.empty() || copy->outputs.size() > use->inputs.size())) {
+      const std::string name = faults_.name(call.name.text);
+      faults_.add(
+          call.repeat->place,
+          copy->outputs.empty()
+              ? fmt::format("{}: a repeated block has a result; {} has none", name, call.type.text)
+              : fmt::format("{}: the results of each copy are the first inputs of the next; {} has more results "
+                            "({}) than inputs ({})",
+                            name, call.type.text, copy->outputs.size(), use->inputs.size()));
       return std::nullopt;
     }
     item.copies.push_back(copy);
     for (const Value output : copy->outputs) item.results.push_back(result_.add_value(copy->types[output]));
-    // The result of each feeds the first input of the next.
-    if (!use->inputs.empty() && !copy->outputs.empty()) use->inputs[0] = copy->types[copy->outputs[0]];
+    if (!call.repeat) continue;
+    for (std::size_t k = 0; k < copy->outputs.size(); ++k) use->inputs[k] = copy->types[copy->outputs[k]];
   }
   return item;
 }

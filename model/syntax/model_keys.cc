@@ -167,7 +167,10 @@ const KeySpecs& call_keys() {
       {
           {"block", ValueForm::kText, "a block of this file, or a built-in one such as nn.Dense", {}},
           {"in", ValueForm::kInputs, "the tensors it reads; a number is a scalar", {}},
-          {"repeat", ValueForm::kExpression, "number of copies, each fed by the previous one: NAME.0, NAME.1, ...", {}},
+          {"repeat",
+           ValueForm::kExpression,
+           "number of copies NAME.0, NAME.1, ...; the results of each are the first inputs of the next",
+           {}},
           {"ranks", ValueForm::kShape, "in a model written per device: the ranks that have it; default: all", {}},
           {"share",
            ValueForm::kName,

@@ -164,7 +164,9 @@ blocks:
   self: {inputs: {x: [B]}, operators: {a: {block: self, in: x}}}
   two:  {inputs: {x: [B]}, operators: {a: {op: ReLU, in: x}, b: {op: Tanh, in: x}}}
   none: {operators: {a: {op: Range, limit: 4}}}
+  both: {inputs: {x: [B]}, outputs: [a, b], operators: {a: {op: ReLU, in: x}, b: {op: Tanh, in: x}}}
 operators:
+  h: {block: both, in: x, repeat: 2}
   a: {block: many, in: x, repeat: 100000}
   b: {block: one, in: x, repeat: 99999999999999}
   c: {block: self, in: x}
@@ -174,14 +176,15 @@ operators:
   g: {block: none, repeat: 2}
 )",
      R"(m.yaml:7:51: error: self.a: block self contains itself: self -> self
-    in c, line 13
+    in c, line 15
 m.yaml:8:3: error: block two has 2 results that nobody uses: a, b
     name the block's results: outputs: [...]
-m.yaml:11:35: error: a: more than 500000 operators
-m.yaml:12:34: error: b: more than 500000 operators
-m.yaml:15:34: error: e: repeat: a size of 0 (B-8); expected at least 1
-m.yaml:16:23: error: f: one takes 1 input, found 2
-m.yaml:17:28: error: g: a block without inputs cannot be repeated)",
+m.yaml:12:35: error: h: the results of each copy are the first inputs of the next; both has more results (2) than inputs (1)
+m.yaml:13:35: error: a: more than 500000 operators
+m.yaml:14:34: error: b: more than 500000 operators
+m.yaml:17:34: error: e: repeat: a size of 0 (B-8); expected at least 1
+m.yaml:18:23: error: f: one takes 1 input, found 2
+m.yaml:19:28: error: g: a block without inputs cannot be repeated)",
      ""},
     {"sizes_beyond_64_bits",
      R"(shardplan: 1

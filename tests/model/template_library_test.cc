@@ -49,5 +49,36 @@ operators:
   EXPECT_EQ(model.free_dims, (std::vector<std::string>{"B", "H", "L"}));
 }
 
+TEST(TemplateLibraryTest, AllResultsOfACopyAreTheFirstInputsOfTheNext) {
+  const Model model = read(R"(shardplan: 1
+inputs: {a: [4], b: [4, 8], c: [4, 8]}
+blocks:
+  layer:
+    inputs: {text: [4], image: [4, 8], time: [4, 8]}
+    outputs: [words, both]
+    operators:
+      words: {op: ReLU, in: text}
+      wide:  {op: ExpandDims, in: words, axis: 1}
+      sum:   {op: Add, in: [image, wide]}
+      both:  {op: Mul, in: [sum, time]}
+operators:
+  layers: {block: layer, in: [a, b, c], repeat: 2}
+  early:  {op: Tanh, in: layers.0.words}
+  late:   {op: Add, in: [layers.both, layers.1.both]}
+outputs: [early, late, layers.words]
+)");
+  EXPECT_EQ(outline(model.graph),
+            "layers.0.words = ReLU(a) [4]\n"
+            "layers.0.wide = ExpandDims(layers.0.words) [4, 1]\n"
+            "layers.0.sum = Add(b, layers.0.wide) [4, 8]\n"
+            "layers.0.both = Mul(layers.0.sum, c) [4, 8]\n"
+            "layers.1.words = ReLU(layers.0.words) [4]\n"
+            "layers.1.wide = ExpandDims(layers.1.words) [4, 1]\n"
+            "layers.1.sum = Add(layers.0.both, layers.1.wide) [4, 8]\n"
+            "layers.1.both = Mul(layers.1.sum, c) [4, 8]\n"
+            "early = Tanh(layers.0.words) [4]\n"
+            "late = Add(layers.1.both, layers.1.both) [4, 8]\n");
+}
+
 }  // namespace
 }  // namespace shardplan

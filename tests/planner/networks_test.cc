@@ -36,6 +36,7 @@ const std::vector<Network>& networks() {
       {"moe-einsum"},
       {"qwen2-7b"},
       {"sd15-unet"},
+      {"sd3-medium"},
       {"swin-t"},
       {"t5-large"},
       {"vit-b16"},
