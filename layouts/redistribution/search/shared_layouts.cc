@@ -1,6 +1,7 @@
 #include "layouts/redistribution/search/shared_layouts.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace shardplan {
@@ -77,9 +78,7 @@ std::int64_t most_power(const std::vector<Beginning>& beginnings, std::int64_t p
   for (std::size_t i = beginnings.size(); i-- > 0;) {
     most[i] = most[i + 1];
     for (const std::int64_t shards : beginnings[i].shards) {
-      const auto next = std::find_if(beginnings.begin(), beginnings.end(), [&](const Beginning& beginning) {
-        return beginning.rows >= beginnings[i].rows * shards;
-      });
+      const auto next = std::ranges::lower_bound(beginnings, beginnings[i].rows * shards, {}, &Beginning::rows);
       most[i] = std::max(most[i], power_in(shards, prime) * most[next - beginnings.begin()]);
     }
   }
@@ -89,7 +88,7 @@ std::int64_t most_power(const std::vector<Beginning>& beginnings, std::int64_t p
 }  // namespace
 
 std::int64_t most_shards_in_both(const LayoutSpace& a, const LayoutSpace& b, const Shape& shape) {
-  const std::int64_t devices = std::min(num_devices(a), num_devices(b));
+  const std::int64_t devices = std::gcd(num_devices(a), num_devices(b));
   const std::vector<std::int64_t> divisors = divisors_of(devices);
   std::vector<std::vector<Beginning>> dimensions;
   for (std::size_t d = 0; d < shape.size(); ++d) {
