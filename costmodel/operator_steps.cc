@@ -8,18 +8,25 @@
 namespace shardplan {
 namespace {
 
-/// Bytes that one kernel run reads and writes on one device.
+/// Bytes that one kernel run reads and writes on one device. An upper bound where a device holds only some of the
+/// elements that it is asked for, as it depends on the values of indices.
 Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                     const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
+  const OperatorType& type = *operation.type;
+  const auto of_operand = [&](std::size_t i) {
+    return local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
+  };
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    if (!traffic.reads(i)) continue;
-    bytes += local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
+    if (!traffic.reads(i) || (type.writes_in_place && i == 0)) continue;
+    const Bytes held = of_operand(i);
+    bytes += type.picks_elements && i == 0 ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;
-    const Bytes written = local_bytes(operation.results[i], results[i]);
-    bytes += operation.type->accumulates ? 2 * written : written;  // what is added to is read as well
+    const Bytes written = type.writes_in_place ? of_operand(operation.operands.size() - 1)
+                                               : local_bytes(operation.results[i], results[i]);
+    bytes += type.accumulates ? 2 * written : written;  // what is added to is read as well
   }
   return bytes;
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "graph/name_table.h"
+#include "graph/stored_updates.h"
 #include "operators/per_device.h"
 
 // Reverse-mode differentiation, one operator at a time: the forward operators are visited in reverse, and each
@@ -44,7 +45,7 @@ class Differentiation : public GradientBuilder {
     }
     exchange_joined();
     update_parameters();
-    update_statistics();
+    mark_stored_updates(forward_, builder_, true);
     builder_.set_training(options_.micro_batches);
     names_ = {};
     positions_ = {};
@@ -482,26 +483,6 @@ class Differentiation : public GradientBuilder {
     if (is_mixed) {
       const TensorId cast = add("Cast", {{"dtype", std::string(to_string(parameter.type.dtype))}}, {results[0]})[0];
       builder_.tensor(cast).updates = item.parameter;
-    }
-  }
-
-  /// Marks new values that forward operators store: a result with an operand's name (BatchNorm's moving_mean).
-  void update_statistics() {
-    for (const GraphOperator& op : forward_.operators()) {
-      const OperatorType& type = *forward_.operations()[op.operation].type;
-      if (find_graph_operator_type(type.name) != &type) continue;  // names in custom operators have no such meaning
-      for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
-        for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
-          const GraphTensor& stored = forward_.tensor(op.operands[k]);
-          if (type.signature.results[i] != type.signature.operands[k] || stored.kind != TensorKind::kParameter)
-            continue;
-          if (stored.readers.size() > 1) {
-            throw InputError(op.place, "{}: updates {}, but {} operators read it; expected one", op.name, stored.name,
-                             stored.readers.size());
-          }
-          builder_.tensor(op.results[i]).updates = op.operands[k];
-        }
-      }
     }
   }
 

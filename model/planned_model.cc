@@ -8,6 +8,7 @@
 #include "graph/padded_positions.h"
 #include "graph/per_device.h"
 #include "graph/recompute.h"
+#include "graph/stored_updates.h"
 #include "model/model_source.h"
 
 namespace shardplan {
@@ -68,7 +69,7 @@ Model one_micro_batch(const Model& model) {
 OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::int64_t most_micro_batches) {
   const std::optional<OperatorGraph> own = per_device_graph(model, num_devices);
   const OperatorGraph& forward = own ? *own : model.graph;
-  if (!model.training) return forward;
+  if (!model.training) return with_stored_updates(forward);
   TrainingOptions training = *model.training;
   training.micro_batches = std::min(training.micro_batches, most_micro_batches);
   const ParallelOptions& parallel = model.parallel;

@@ -102,6 +102,9 @@ struct OperatorType {
   std::int64_t (*index_extent)(const Operation&, std::size_t operand) = nullptr;
   std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
+  bool picks_elements = false;           // of the first operand it reads only the elements that it returns
+  bool writes_in_place = false;          // the result is the first operand, a stored tensor, overwritten where the last
+                                         // operand's elements belong; the rest is neither read nor written
 
   std::string notes = {};    // strategy and errors in the user's terms: lines "name      text"
   bool is_internal = false;  // phases and gradients: not for model files

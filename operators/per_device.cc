@@ -199,6 +199,8 @@ OperatorType make_type(const OperatorType& base) {
   type.index_extent = base.index_extent != nullptr ? per_device_index_extent : nullptr;
   type.scales = base.scales;
   type.moves_elements = base.moves_elements;
+  type.picks_elements = base.picks_elements;
+  type.writes_in_place = base.writes_in_place;
   type.is_internal = true;
   type.draws_as_forward = base.draws_as_forward;
   return type;

@@ -12,6 +12,7 @@
 #include "base/side_by_side.h"
 #include "base/units.h"
 #include "graph/batch_factors.h"
+#include "graph/stored_updates.h"
 #include "model/planned_model.h"
 #include "planner/mindspore_model.h"
 #include "planner/model_planner.h"
@@ -90,6 +91,12 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
         tensor.layerwise_parallel || (tensor.state_of && graph_->tensor(*tensor.state_of).layerwise_parallel);
     if (is_own) {
       limits.versions[id] = decided_.stored[version.tensor];
+      continue;
+    }
+    if (is_written_in_place(*graph_, version.tensor)) {
+      const OperatorId writer = tensor.readers.front().op;
+      limits.versions[id] =
+          operand_layout(graph_->operation(writer), std::as_const(limits).operators[writer].front(), mesh(), 0);
       continue;
     }
     const auto [known, is_new] = replicated.try_emplace(tensor.type.shape.size());

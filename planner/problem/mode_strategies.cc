@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/batch_factors.h"
+#include "graph/stored_updates.h"
 #include "layouts/uneven.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
@@ -300,7 +301,8 @@ class ModeDecisions {
         }
       }
       if (!all_decided || !layout) continue;
-      if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input && !tensor.layerwise_parallel) {
+      if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input && !tensor.layerwise_parallel &&
+          !is_written_in_place(graph_, id)) {
         layout = TensorLayout::replicated(tensor.type.shape.size());
       }
       if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;

@@ -86,6 +86,29 @@ TEST_F(OperatorStepsTest, PartOfALargerKernelReadsAndWritesLess) {
   EXPECT_EQ(computation({{}, {}, true, true}), 0);
 }
 
+TEST_F(OperatorStepsTest, OfATableOnlyTheRowsAskedForAreRead) {
+  // 6 rows of 8 numbers each are read and written, and 6 indices; a half of each with the rows' numbers in two.
+  const TensorType few{{6}, DataType::kI32};
+  const Operation gather = make_operation(*find_operator_type("Gather"), {}, {TensorType{{1024, 8}}, few});
+  EXPECT_EQ(steps(gather, {}).computation, 1000 * 1024 * 6 * 8 + 2 * 192 + 24 + 7);
+  EXPECT_EQ(steps(gather, {{"h", "x"}}).computation, 1000 * 1024 * 6 * 4 + 2 * 96 + 24 + 7);
+  // A small table is read at most once.
+  const Operation again = make_operation(*find_operator_type("Gather"), {}, {TensorType{{2, 8}}, few});
+  EXPECT_EQ(steps(again, {}).computation, 1000 * 2 * 6 * 8 + 64 + 192 + 24 + 7);
+  const Operation slice = operation_of(
+      "Slice", {{"begin", std::vector<std::int64_t>{0, 2}}, {"size", std::vector<std::int64_t>{-1, 3}}}, {{8, 16}});
+  EXPECT_EQ(steps(slice, {{"a", "x"}}).steps[0].time % 1000, 2 * 48 + 7);
+}
+
+TEST_F(OperatorStepsTest, ACacheIsWrittenWhereTokensAreNew) {
+  const TensorType cache{{4, 8, 64, 16}}, positions{{4}, DataType::kI32}, tokens{{4, 8, 2, 16}};
+  const Operation update = make_operation(*find_operator_type("KVCacheScatterUpdate"), {}, {cache, positions, tokens});
+  // The tokens are read and written; whoever holds any part of the sequences may have to write them all.
+  EXPECT_EQ(steps(update, {}).computation % 1000, (2 * 4096 + 16 + 7) % 1000);
+  EXPECT_EQ(steps(update, {{"a", "x"}}).computation % 1000, (2 * 2048 + 8 + 7) % 1000);
+  EXPECT_EQ(steps(update, {{"c", "y"}}).computation % 1000, (2 * 4096 + 16 + 7) % 1000);
+}
+
 TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   const Operation convolution =
       operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{1, 2, 8, 12}, {3, 2, 3, 3}});

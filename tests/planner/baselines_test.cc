@@ -56,6 +56,32 @@ TEST(BaselinesTest, DataParallelismSumsTheGradient) {
   EXPECT_LT(parallel.time.computation, made.stand_alone().time.computation);
 }
 
+// Each device keeps the cache of its own sequences, written in place: nothing is copied or sent. The same holds for a
+// model that asks for data parallelism.
+TEST(BaselinesTest, DataParallelismDividesACache) {
+  for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
+    const ModelPlanner made(std::make_shared<const Model>(
+                                read_model_text("shardplan: 1\n"
+                                                "inputs: {x: [16, 4, 1, 32], at: {shape: [16], dtype: i32}}\n"
+                                                "parameters: {cache: {shape: [16, 4, 512, 32], requires_grad: false}}\n"
+                                                "operators:\n"
+                                                "  keys:   {op: KVCacheScatterUpdate, in: [cache, at, x]}\n"
+                                                "  scores: {op: MatMul, in: [x, keys], transpose_b: true}\n" +
+                                                    mode,
+                                                "m.yaml")),
+                            read_cluster("dgx-a100"), {});
+    const Baseline parallel = made.data_parallel();
+    EXPECT_EQ(parallel.time.communication, 0) << mode;
+    constexpr Bytes kCache = 4 * 2 * 4 * 512 * 32, kOthers = 4 * (2 * 4 * 32 + 2 * 4 * 512);
+    EXPECT_EQ(parallel.peak, kCache + kOthers) << mode;
+    const Plan plan = made.plan(Level::kSpeed, "auto");
+    EXPECT_LE(plan.time.step(), parallel.time.step()) << mode;
+    if (!mode.empty()) {
+      EXPECT_EQ(plan.memory.peak, parallel.peak);
+    }
+  }
+}
+
 // When and where it is computed makes no difference, neither to it nor to the plan.
 TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {

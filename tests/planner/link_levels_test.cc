@@ -45,7 +45,7 @@ TEST(LinkLevelsTest, TheBusiestLevelHasTheMostCollectives) {
   ModelOverrides overrides;
   overrides.dims = {{"L", 1}};
   const auto model = std::make_shared<const Model>(read_model("configs/gpt2-small.yaml", overrides));
-  const Plan planned = ModelPlanner(model, cluster, PlanOptions()).plan(Level::kSpeed, "auto");
+  const Plan planned = ModelPlanner(model, cluster, PlanOptions()).plan(Level::kMemory, "auto");
   int num_levels = 0;
   for (std::size_t kept = 0; kept < levels.size(); ++kept) {
     Plan plan = planned;

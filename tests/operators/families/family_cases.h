@@ -19,6 +19,7 @@ std::vector<CaseMaker> dropout_cases();
 std::vector<CaseMaker> expert_cases();
 std::vector<CaseMaker> group_norm_cases();
 std::vector<CaseMaker> indexing_cases();
+std::vector<CaseMaker> key_value_cache_cases();
 std::vector<CaseMaker> loss_cases();
 std::vector<CaseMaker> masking_cases();
 std::vector<CaseMaker> normalisation_cases();

@@ -1,0 +1,54 @@
+#include "graph/stored_updates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "operators/per_device.h"
+
+namespace shardplan {
+namespace {
+
+bool writes_in_place(const Operation& operation) { return operation.type->writes_in_place; }
+
+}  // namespace
+
+void mark_stored_updates(const OperatorGraph& forward, OperatorGraphBuilder& builder, bool in_training) {
+  for (const GraphOperator& op : forward.operators()) {
+    const OperatorType& type = *forward.operations()[op.operation].type;
+    if (!in_training && !type.writes_in_place) continue;
+    if (find_graph_operator_type(type.name) != &type) continue;  // names in custom operators have no such meaning
+    for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
+      for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
+        if (type.signature.results[i] != type.signature.operands[k]) continue;
+        const GraphTensor& stored = forward.tensor(op.operands[k]);
+        if (stored.kind != TensorKind::kParameter) {
+          if (!type.writes_in_place) continue;
+          throw InputError(op.place,
+                           "{}: overwrites {}; expected a parameter with requires_grad: false, whose values "
+                           "are kept from step to step",
+                           op.name, stored.name);
+        }
+        if (stored.readers.size() > 1) {
+          throw InputError(op.place, "{}: updates {}, but {} operators read it; expected one", op.name, stored.name,
+                           stored.readers.size());
+        }
+        builder.tensor(op.results[i]).updates = op.operands[k];
+      }
+    }
+  }
+}
+
+OperatorGraph with_stored_updates(OperatorGraph forward) {
+  if (std::ranges::none_of(forward.operations(), writes_in_place)) return forward;
+  OperatorGraphBuilder builder(forward);
+  mark_stored_updates(forward, builder, false);
+  return builder.build();
+}
+
+bool is_written_in_place(const OperatorGraph& graph, TensorId tensor) {
+  const ShortVector<Reader>& readers = graph.tensor(tensor).readers;
+  return readers.size() == 1 && readers.front().operand == 0 && writes_in_place(graph.operation(readers.front().op));
+}
+
+}  // namespace shardplan
