@@ -8,6 +8,50 @@
 #include "planner/problem/copy_nodes.h"
 
 namespace shardplan {
+namespace {
+
+/// The layout in which everything reads the version; nothing if there are several.
+std::optional<TensorLayout> only_layout(const OperatorGraph& graph, const TensorVersion& version,
+                                        const Decisions& decisions, const DeviceMesh& mesh) {
+  std::optional<TensorLayout> only;
+  const auto is_alike = [&](const TensorLayout& layout) {
+    if (!only) only = layout;
+    return *only == layout;
+  };
+  for (const VersionId next : version.next) {
+    if (!is_alike(decisions.versions[next])) return std::nullopt;
+  }
+  for (const Reader& reader : version.readers) {
+    const Strategy& strategy = decisions.strategies[reader.op];
+    if (!is_alike(operand_layout(graph.operation(reader.op), strategy, mesh, reader.operand))) return std::nullopt;
+  }
+  return only;
+}
+
+/// Weights that nothing updates are stored as they are read: that takes less memory at no cost, so that a search which
+/// does not minimise memory may keep them whole.
+void store_as_read(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                   const DeviceMesh& mesh, Decisions& decisions) {
+  IdVector<VersionId, char> is_updated(versions.all.size(), 0);
+  for (const TensorVersion& version : versions.all) {
+    if (version.kind == TensorVersion::Kind::kUpdated) is_updated[*version.stored] = 1;
+  }
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    const GraphTensor& tensor = graph.tensor(version.tensor);
+    if (version.kind != TensorVersion::Kind::kStored || tensor.kind != TensorKind::kParameter || is_updated[id]) {
+      continue;
+    }
+    const std::optional<TensorLayout> read = only_layout(graph, version, decisions, mesh);
+    if (!read || local_bytes(tensor.type, *read) >= local_bytes(tensor.type, decisions.versions[id])) continue;
+    const auto& candidates = *problem.choices[id];
+    const bool may_be_stored_so = std::ranges::any_of(
+        candidates, [&](const ModelProblem::VersionChoice& choice) { return choice.layout == *read; });
+    if (may_be_stored_so) decisions.versions[id] = *read;
+  }
+}
+
+}  // namespace
 
 IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
                                                   const ModelProblem& problem, const Choice& choice,
@@ -38,6 +82,7 @@ Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& version
   decisions.strategies.reserve(graph.operators().size());
   for (const OperatorId op : graph.operators().ids()) decisions.strategies.push_back(problem.strategy(op, choice));
   decisions.versions = version_layouts(graph, versions, problem, choice, mesh);
+  store_as_read(graph, versions, problem, mesh, decisions);
   return decisions;
 }
 

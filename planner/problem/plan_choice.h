@@ -13,7 +13,8 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
                                                   const ModelProblem& problem, const Choice& choice,
                                                   const DeviceMesh& mesh);
 
-/// Everything that a plan with this choice decides.
+/// Everything that a plan with this choice decides, with weights that nothing updates stored as they are read if that
+/// takes less memory than the choice.
 Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
                        const Choice& choice, const DeviceMesh& mesh);
 
