@@ -117,7 +117,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       break;
     }
   }
-  Majority batch, sequence, heads, weights, vocabulary;
+  Majority batch, sequence, queries, keys, heads, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.pass != Pass::kForward) continue;
@@ -145,6 +145,14 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
       heads.add(axes_along(result.dimensions[*d]), work);
     }
+    if (operation.type->role == OperatorRole::kAttention) {
+      const auto of_factor = [&](std::string_view name) {
+        const std::optional<std::uint32_t> factor = operation.rule.find(name);
+        return factor ? plan.strategies[id].factors[*factor] : std::vector<AxisRef>();
+      };
+      queries.add(of_factor("s"), work);
+      keys.add(of_factor("t"), work);
+    }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
       if (weight != nullptr && weight->type.shape[0] != vocabulary_size)
@@ -154,6 +162,8 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   ParallelismPatterns patterns;
   patterns.batch = batch.winner();
   patterns.sequence = sequence.winner();
+  patterns.queries = queries.winner();
+  patterns.keys = keys.winner();
   patterns.heads = heads.winner();
   patterns.weights = without(weights.winner(), patterns.batch);
   patterns.vocabulary = vocabulary.winner();
@@ -177,6 +187,8 @@ std::string parallelism_patterns(const Plan& plan) {
   };
   say("batch", patterns.batch);
   say("sequence", patterns.sequence, " around norms (sequence parallel)");
+  say("queries", patterns.queries, " (context parallel)");
+  say("keys", patterns.keys, " (context parallel)");
   say("heads", patterns.heads);
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);

@@ -3,6 +3,7 @@
 
 #include "model/read_model.h"
 #include "planner/model_planner.h"
+#include "report/metrics/parallelism_patterns.h"
 #include "report/proof_report.h"
 #include "simulator/proof/prove.h"
 
@@ -10,10 +11,10 @@ namespace shardplan {
 namespace {
 
 Plan fastest_of_sequences(const std::string& path, const std::map<std::string, std::int64_t>& dims = {},
-                          bool overlap = true) {
+                          bool overlap = true, const std::string& cluster = "dgx-a100") {
   PlanOptions options;
   options.overlap = overlap;
-  return ModelPlanner(std::make_shared<const Model>(read_model(path, {dims, {}})), read_cluster("dgx-a100"), options)
+  return ModelPlanner(std::make_shared<const Model>(read_model(path, {dims, {}})), read_cluster(cluster), options)
       .plan(Level::kSpeed, "auto");
 }
 
@@ -60,7 +61,19 @@ TEST(EmergenceOfSequences, KeysAreGatheredWhereHeadsAreFew) {
   const Plan plan = fastest_of_sequences("configs/long-context.yaml", {{"heads", 4}, {"H", 512}});
   EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 1);
   EXPECT_EQ(pieces(plan, "FlashAttention", "s"), 8);
+  EXPECT_NE(parallelism_patterns(plan).find("queries in 8 (context parallel)"), std::string::npos);
   EXPECT_EQ(count(plan, CollectiveKind::kAllToAll), 0u);
+  expect_proven(plan);
+}
+
+/// Decoding one long sequence: of its keys and values each device keeps those of one head and of a half of the tokens.
+TEST(EmergenceOfSequences, CachesAreCutByTokensWhereHeadsAreFew) {
+  const Plan plan = fastest_of_sequences("configs/models/llama3-70b-decode.yaml",
+                                         {{"B", 1}, {"T", 1'048'576}, {"L", 1}}, true, "dgx-h100x2");
+  EXPECT_EQ(pieces(plan, "KVCacheScatterUpdate", "c"), 2);
+  EXPECT_EQ(pieces(plan, "FlashAttention", "g"), 8);
+  EXPECT_EQ(pieces(plan, "FlashAttention", "t"), 2);
+  EXPECT_TRUE(parallelism_patterns(plan).starts_with("keys in 2 over ")) << parallelism_patterns(plan);
   expect_proven(plan);
 }
 
