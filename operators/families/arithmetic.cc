@@ -35,6 +35,17 @@ double error_function_slope(double dy, double x) { return dy * 2 * std::numbers:
 double square(double x) { return x * x; }
 double square_slope(double dy, double x) { return 2 * dy * x; }
 
+double sine(double x) { return std::sin(x); }
+double sine_slope(double dy, double x) { return dy * std::cos(x); }
+double cosine(double x) { return std::cos(x); }
+double cosine_slope(double dy, double x) { return -dy * std::sin(x); }
+double reciprocal(double x) { return 1 / x; }
+double reciprocal_slope(double dy, double y) { return -dy * y * y; }
+double logarithm_of_more(double x) { return std::log1p(x); }
+double logarithm_of_more_slope(double dy, double x) { return dy / (1 + x); }
+double exponential_less_one(double x) { return std::expm1(x); }
+double exponential_less_one_slope(double dy, double y) { return dy * (y + 1); }
+
 double sign(double x) { return 0 < x ? 1 : x < 0 ? -1 : 0; }
 double rounded_down(double x) { return std::floor(x); }
 double rounded_up(double x) { return std::ceil(x); }
@@ -291,6 +302,24 @@ void add_unary_operators(std::vector<OperatorType>& table) {
       table,
       {.name = "Erf", .kernel = unary<error_function>, .slope = binary<error_function_slope>, .is_monotone = true});
   add_function(table, {.name = "Square", .kernel = unary<square>, .slope = binary<square_slope>});
+  add_function(table, {.name = "Sin", .kernel = unary<sine>, .slope = binary<sine_slope>, .slope_flops = 2});
+  add_function(table, {.name = "Cos", .kernel = unary<cosine>, .slope = binary<cosine_slope>, .slope_flops = 2});
+  add_function(table, {.name = "Reciprocal",
+                       .kernel = unary<reciprocal>,
+                       .slope = binary<reciprocal_slope>,
+                       .slope_reads_result = true,
+                       .slope_flops = 3});
+  add_function(table, {.name = "Log1p",
+                       .kernel = unary<logarithm_of_more>,
+                       .slope = binary<logarithm_of_more_slope>,
+                       .is_monotone = true,
+                       .slope_flops = 2});
+  add_function(table, {.name = "Expm1",
+                       .kernel = unary<exponential_less_one>,
+                       .slope = binary<exponential_less_one_slope>,
+                       .slope_reads_result = true,
+                       .is_monotone = true,
+                       .slope_flops = 2});
   for (const auto& [name, kernel] : {std::pair<const char*, Kernel>{"Sign", unary<sign>},
                                      {"Floor", unary<rounded_down>},
                                      {"Ceil", unary<rounded_up>}}) {

@@ -105,6 +105,23 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
 }
 
+/// The factor of a contraction that runs through a weight, the other operand and the result: each of its values is a
+/// product with a weight of its own, as of an expert. Nothing if there is none.
+std::optional<std::uint32_t> factor_of_stacked(const ShardingRule& rule, std::size_t weight) {
+  const auto walks = [](const TensorWalk& walk, std::uint32_t factor) {
+    return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
+      return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
+    });
+  };
+  for (std::uint32_t factor = 0; factor < rule.factors.size(); ++factor) {
+    if (rule.factors[factor].size == 1 || !walks(rule.operands[weight], factor) || !walks(rule.results[0], factor))
+      continue;
+    const auto has_it = [&](const TensorWalk& walk) { return walks(walk, factor); };
+    if (rule.operands.size() > 1 && std::all_of(rule.operands.begin(), rule.operands.end(), has_it)) return factor;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
@@ -117,7 +134,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       break;
     }
   }
-  Majority batch, sequence, queries, keys, heads, weights, vocabulary;
+  Majority batch, sequence, queries, keys, heads, stacked, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.pass != Pass::kForward) continue;
@@ -148,15 +165,17 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     if (operation.type->role == OperatorRole::kAttention) {
       const auto of_factor = [&](std::string_view name) {
         const std::optional<std::uint32_t> factor = operation.rule.find(name);
-        return factor ? plan.strategies[id].factors[*factor] : std::vector<AxisRef>();
+        return factor ? joined(plan.strategies[id].factors[*factor]) : std::vector<AxisRef>();
       };
       queries.add(of_factor("s"), work);
       keys.add(of_factor("t"), work);
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
-      if (weight != nullptr && weight->type.shape[0] != vocabulary_size)
-        weights.add(sorted_cutting_axes(operand(i)), work);
+      if (weight == nullptr || weight->type.shape[0] == vocabulary_size) continue;
+      const std::optional<std::uint32_t> number = factor_of_stacked(operation.rule, i);
+      if (number && !weight->layerwise_parallel) stacked.add(joined(plan.strategies[id].factors[*number]), work);
+      weights.add(sorted_cutting_axes(operand(i)), work);
     }
   }
   ParallelismPatterns patterns;
@@ -165,6 +184,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   patterns.queries = queries.winner();
   patterns.keys = keys.winner();
   patterns.heads = heads.winner();
+  patterns.stacked = stacked.winner();
   patterns.weights = without(weights.winner(), patterns.batch);
   patterns.vocabulary = vocabulary.winner();
   find_stored_patterns(plan, patterns);
@@ -190,6 +210,7 @@ std::string parallelism_patterns(const Plan& plan) {
   say("queries", patterns.queries, " (context parallel)");
   say("keys", patterns.keys, " (context parallel)");
   say("heads", patterns.heads);
+  say("stacked weights", patterns.stacked, " (as expert parallelism)");
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);
   if (!patterns.gathered.empty()) {

@@ -11,6 +11,7 @@ namespace shardplan {
 struct ParallelismPatterns {
   std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
   std::vector<AxisRef> queries, keys;  // positions of fused attention
+  std::vector<AxisRef> stacked;        // weights with one matrix for each expert, by expert
   std::vector<AxisRef> gathered;       // shard most of the weights where they are stored, but not where they are used
   std::vector<AxisRef> states;         // shard most of the optimizer states, further than their weights
   bool states_as_weights = false;      // the states are sharded as the gathered weights are
@@ -18,8 +19,9 @@ struct ParallelismPatterns {
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 
 /// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)". Known are
-/// batch, sequence, queries and keys (context parallelism), heads, weights (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the
-/// operators or bytes concerned follow it. Empty if there is none.
+/// batch, sequence, queries and keys (context parallelism), heads, stacked weights (expert parallelism), weights
+/// (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the operators or bytes concerned follow
+/// it. Empty if there is none.
 std::string parallelism_patterns(const Plan& plan);
 
 }  // namespace shardplan

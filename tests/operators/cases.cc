@@ -12,12 +12,13 @@ namespace {
 std::vector<CaseMaker> make_all() {
   std::vector<CaseMaker> all;
   for (const auto family :
-       {activation_cases,    arithmetic_cases, attention_cases,       batch_norm_cases,  comparison_cases,
-        contraction_cases,   conversion_cases, convolution_cases,     dropout_cases,     expert_cases,
-        group_norm_cases,    indexing_cases,   key_value_cache_cases, loss_cases,        masking_cases,
-        normalisation_cases, optimizer_cases,  pooling_cases,         rearranging_cases, recurrent_cases,
-        reduction_cases,     resampling_cases, reshaping_cases,       rotary_cases,      scan_cases,
-        slicing_cases,       softmax_cases,    sorting_cases,         splitting_cases,   vector_cases}) {
+       {activation_cases,  arithmetic_cases,    attention_cases,   batch_norm_cases,      comparison_cases,
+        contraction_cases, conversion_cases,    convolution_cases, dropout_cases,         elementwise_loss_cases,
+        expert_cases,      group_norm_cases,    indexing_cases,    key_value_cache_cases, loss_cases,
+        masking_cases,     normalisation_cases, optimizer_cases,   pooling_cases,         rearranging_cases,
+        recurrent_cases,   reduction_cases,     resampling_cases,  reshaping_cases,       rotary_cases,
+        scan_cases,        slicing_cases,       softmax_cases,     sorting_cases,         splitting_cases,
+        vector_cases}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   return all;

@@ -86,6 +86,7 @@ TEST(EmergenceOfSequences, ExpertsAreCutBetweenGroups) {
   EXPECT_EQ(pieces(plan, "Dispatch", "g"), 8);
   EXPECT_EQ(pieces(plan, "Einsum", "e"), 8);
   EXPECT_EQ(pieces(plan, "Combine", "g"), 8);
+  EXPECT_NE(parallelism_patterns(plan).find("stacked weights in 8 (as expert parallelism)"), std::string::npos);
   EXPECT_GE(count(plan, CollectiveKind::kAllToAll), 4u);
   expect_proven(plan);
 }

@@ -9,8 +9,9 @@ namespace shardplan {
 
 std::vector<CaseMaker> arithmetic_cases() {
   std::vector<CaseMaker> cases;
-  for (const std::string name : {"Exp", "Abs", "Erf", "Square", "Log", "Sqrt", "Rsqrt"}) {
-    const bool is_root = name == "Log" || name == "Sqrt" || name == "Rsqrt";
+  for (const std::string name :
+       {"Exp", "Abs", "Erf", "Square", "Log", "Sqrt", "Rsqrt", "Sin", "Cos", "Reciprocal", "Log1p", "Expm1"}) {
+    const bool is_root = name == "Log" || name == "Sqrt" || name == "Rsqrt" || name == "Log1p" || name == "Reciprocal";
     add_case(cases, name, [=](Random& r) -> OperatorCase {
       const Shape s = random_shape(r, 1 + r.below(3));
       return {name, {}, {is_root ? positive(s) : real(s)}};
@@ -72,6 +73,9 @@ TEST_F(ArithmeticTest, FunctionsOfOneOperand) {
       {"Neg", [](double v) { return -v; }},
       {"Abs", [](double v) { return std::fabs(v); }},
       {"Erf", [](double v) { return std::erf(v); }},
+      {"Sin", [](double v) { return std::cos(v - std::acos(0.0)); }},
+      {"Cos", [](double v) { return std::sin(v + std::acos(0.0)); }},
+      {"Expm1", [](double v) { return std::exp(v) - 1; }},
       {"Square", [](double v) { return v * v; }}};
   for (const auto& [type, function] : kFunctions) {
     expect(
@@ -79,6 +83,8 @@ TEST_F(ArithmeticTest, FunctionsOfOneOperand) {
   }
   const std::pair<std::string, std::function<double(double)>> kOfPositive[] = {
       {"Log", [](double v) { return std::log(v); }},
+      {"Log1p", [](double v) { return std::log(1 + v); }},
+      {"Reciprocal", [](double v) { return 1 / v; }},
       {"Sqrt", [](double v) { return std::sqrt(v); }},
       {"Rsqrt", [](double v) { return std::pow(v, -0.5); }}};
   for (const auto& [type, function] : kOfPositive) {

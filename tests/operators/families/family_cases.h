@@ -16,6 +16,7 @@ std::vector<CaseMaker> contraction_cases();
 std::vector<CaseMaker> conversion_cases();
 std::vector<CaseMaker> convolution_cases();
 std::vector<CaseMaker> dropout_cases();
+std::vector<CaseMaker> elementwise_loss_cases();
 std::vector<CaseMaker> expert_cases();
 std::vector<CaseMaker> group_norm_cases();
 std::vector<CaseMaker> indexing_cases();
