@@ -24,6 +24,7 @@ struct Inherited {
   bool recompute = false;
   SharedText recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<bool> gather_again;
+  std::optional<bool> requires_grad;
   std::optional<int> comm_fusion;
   std::optional<int> worker;
   std::optional<Placed<DataType>> gradient_dtype, state_dtype;
@@ -117,6 +118,7 @@ class Instantiation {
     refuse(said.recompute, "recompute");
     refuse(said.gather_again, "gather_again");
     if (is_parameter) return said;
+    refuse(said.requires_grad, "requires_grad");
     refuse(said.comm_fusion, "comm_fusion");
     refuse(said.gradient_strategy, "gradient_strategy");
     refuse(said.state_strategy, "state_strategy");
@@ -172,12 +174,12 @@ class Instantiation {
     tensor.fill = stored.fill;
     if (stored.syntax) {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
-      tensor.requires_grad = stored.syntax->requires_grad;
       tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
       tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
       if (is_parameter) {
         Settings said = settings_of_tensor(tensor.name, stored.syntax->settings, "a parameter", true);
         tensor.layout = layout_of(said.strategy, ignores_strategies());
+        tensor.requires_grad = said.requires_grad ? said.requires_grad->value : inherited.requires_grad.value_or(true);
         if (said.comm_fusion) check_fusion(tensor.name, *said.comm_fusion, tensor.requires_grad);
         tensor.comm_fusion = said.comm_fusion ? said.comm_fusion->value : inherited.comm_fusion;
         if (!said.gradient_dtype && tensor.requires_grad) said.gradient_dtype = inherited.gradient_dtype;
@@ -265,6 +267,7 @@ class Instantiation {
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
     if (settings.gather_again) result.gather_again = settings.gather_again->value;
+    if (settings.requires_grad) result.requires_grad = settings.requires_grad->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (settings.gradient_dtype) result.gradient_dtype = settings.gradient_dtype;
     if (settings.state_dtype) result.state_dtype = settings.state_dtype;
@@ -336,6 +339,7 @@ class Instantiation {
       fault(field->place,
             fmt::format("{} is an operator and has no parameters of its own; {} is for {}", site.name, key, takes_it));
     };
+    refuse(settings.requires_grad, "requires_grad", "a block or a parameter");
     refuse(settings.comm_fusion, "comm_fusion", "a block or a parameter");
     refuse(settings.gradient_dtype, "gradient_dtype", "a block or a parameter");
     refuse(settings.state_dtype, "state_dtype", "a block or a parameter");

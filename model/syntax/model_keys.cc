@@ -140,6 +140,7 @@ const KeySpecs& settings_keys() {
       {"comm_fusion", ValueForm::kWhole, "of a block or parameter: fusion id of its gradients; 0: never joined", {}},
       {"recompute", ValueForm::kFlag, "true: recomputed in the backward pass", {}},
       {"gather_again", ValueForm::kFlag, kGatherAgain, {}},
+      {"requires_grad", ValueForm::kFlag, "of a block or parameter; false: not trained", {}},
       {"device", ValueForm::kText, "the kind of device", device_names()},
       {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
       {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},

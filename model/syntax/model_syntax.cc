@@ -284,7 +284,6 @@ class SyntaxReader {
       fault(node, fmt::format("{} has no shape", where), "");
     }
     tensor.dtype = read_dtype(node.find("dtype"), where + ": dtype");
-    tensor.requires_grad = read_flag(node, "requires_grad", true, where);
     tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
     if (const YamlNode* begin = node.find("begin")) tensor.begin = read_shape(*begin, where + ": begin");
     tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);

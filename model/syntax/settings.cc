@@ -33,6 +33,8 @@ class SettingsReader {
       set(settings.recompute, value, flag(value));
     } else if (key == "gather_again") {
       set(settings.gather_again, value, flag(value));
+    } else if (key == "requires_grad") {
+      set(settings.requires_grad, value, flag(value));
     } else if (key == "parallel_mode") {
       set(settings.parallel_mode, value, mode(value));
     } else if (key == "device") {
@@ -152,7 +154,7 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
   YamlNode value;
   value.kind = entry == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
   value.text = entry;
-  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level", "gather_again",
+  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level", "gather_again", "requires_grad",
                                    "gradient_strategy", "state_strategy", "gradient_dtype", "state_dtype"}) {
     if (!name.ends_with("." + ending)) continue;
     YamlNode map;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/model/read_text.h"
 
 namespace shardplan {
@@ -56,6 +58,47 @@ strategies:
   overrides.strategies = {{"layrs.0.fc.weight", "[1, 1]"}};
   EXPECT_EQ(faults_of(good, overrides),
             "--set: error: no operator, block or tensor 'layrs.0.fc.weight'; did you mean 'layers.*.fc.weight'?");
+}
+
+TEST(ModelInstanceTest, BlocksFreezeTheirParameters) {
+  const char* text = R"yaml(shardplan: 1
+inputs: {x: [8, 4, 2, 2]}
+parameters: {scale: [2]}
+blocks:
+  layer:
+    inputs: {x: [8, 4, 2, 2]}
+    parameters: {own: {shape: [2], requires_grad: true}, other: [2]}
+    operators:
+      bn:   {block: nn.BatchNorm2d, in: x, requires_grad: true}
+      conv: {block: nn.Conv2d, in: bn, out_channels: 4, kernel_size: 1, has_bias: true}
+      a:    {op: Mul, in: [conv, own]}
+      b:    {op: Mul, in: [a, other]}
+operators:
+  layers: {block: layer, in: x, repeat: 2, requires_grad: false}
+  y:      {op: Mul, in: [layers, scale]}
+  loss:   {op: ReduceMean, in: y}
+loss: loss
+training: {optimizer: momentum}
+strategies:
+  layers.*.conv.bias:   {requires_grad: true}
+  layers.0.conv.weight: {requires_grad: true}
+)yaml";
+  const Model model = read(text);
+  std::vector<std::string> trained;
+  for (const GraphTensor& tensor : model.graph.tensors()) {
+    if (tensor.kind == TensorKind::kParameter && tensor.requires_grad) trained.push_back(tensor.name);
+  }
+  std::sort(trained.begin(), trained.end());
+  EXPECT_EQ(trained, (std::vector<std::string>{"layers.0.bn.beta", "layers.0.bn.gamma", "layers.0.conv.bias",
+                                               "layers.0.conv.weight", "layers.0.own", "layers.1.bn.beta",
+                                               "layers.1.bn.gamma", "layers.1.conv.bias", "layers.1.own", "scale"}));
+  const auto refused = [&](const std::string& line) {
+    return faults_of(std::string(text) + "  " + line + ": {requires_grad: false}\n");
+  };
+  EXPECT_EQ(refused("y"),
+            "m.yaml:22:22: error: y is an operator and has no parameters of its own; requires_grad is for a block or a "
+            "parameter");
+  EXPECT_EQ(refused("x"), "m.yaml:22:22: error: x is an input; it takes strategy, not requires_grad");
 }
 
 TEST(ModelInstanceTest, BordersOfBlocksAreIdentities) {
