@@ -75,7 +75,7 @@ KernelKind kind_of(const Operation& operation) {
   if (type.work == WorkKind::kContraction) return KernelKind::kContraction;
   if (is_move(operation)) return KernelKind::kMove;
   const bool has_elements = !operation.operands.empty() && !operation.results.empty();
-  if (type.accumulates || type.writes_in_place || !has_elements) return KernelKind::kOther;
+  if (type.accumulates || type.in_place != InPlace::kNo || !has_elements) return KernelKind::kOther;
   const ShardingRule& rule = operation.rule;
   const bool reads_full = std::any_of(rule.operands.begin(), rule.operands.end(),
                                       [&](const TensorWalk& walk) { return is_full(walk, rule.factors); });

@@ -16,16 +16,25 @@ Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const 
   const auto of_operand = [&](std::size_t i) {
     return local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
   };
+  const auto is_in_place = [&](const std::string& name) {
+    const auto& others = type.signature.results;
+    return type.in_place != InPlace::kNo && std::find(others.begin(), others.end(), name) != others.end();
+  };
+  const Bytes last = operation.operands.empty() ? 0 : of_operand(operation.operands.size() - 1);
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    if (!traffic.reads(i) || (type.writes_in_place && i == 0)) continue;
+    if (!traffic.reads(i)) continue;
     const Bytes held = of_operand(i);
-    bytes += type.picks_elements && i == 0 ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
+    if (type.in_place != InPlace::kNo && is_in_place(type.signature.operands[i])) {
+      if (type.in_place == InPlace::kUpdated) bytes += std::min(held, last);
+    } else {
+      bytes += type.picks_elements && i == 0 ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
+    }
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;
-    const Bytes written = type.writes_in_place ? of_operand(operation.operands.size() - 1)
-                                               : local_bytes(operation.results[i], results[i]);
+    Bytes written = local_bytes(operation.results[i], results[i]);
+    if (type.in_place != InPlace::kNo) written = std::min(written, last);
     bytes += type.accumulates ? 2 * written : written;  // what is added to is read as well
   }
   return bytes;

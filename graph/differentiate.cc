@@ -123,7 +123,11 @@ class Differentiation : public GradientBuilder {
   };
   struct Trained {
     TensorId parameter;
-    TensorId gradient;
+    TensorId gradient;                     // of the parameter, or of its rows
+    std::optional<TensorId> indices = {};  // which rows these are; nothing: all
+  };
+  struct Rows {
+    TensorId indices, gradient;
   };
 
   TensorId constant(double value, DataType dtype, const std::string& name) {
@@ -253,6 +257,15 @@ class Differentiation : public GradientBuilder {
     }
     if (!any || !any_needed) return;
     const Operation& operation = forward_.operation(id);
+    if (operation.type->updates_rows && needed[0]) {
+      if (forward_.tensor(op.operands[0]).kind == TensorKind::kParameter) {
+        rows_[op.operands[0]] = Rows{op.operands[1], *result_gradients[0]};
+        check_rows(op);
+        return;
+      }
+      throw InputError(op.place, "{}: {} looks up {}; in training it takes a parameter", op.name, operation.type->name,
+                       forward_.tensor(op.operands[0]).name);
+    }
     if (operation.type->gradient == nullptr) {
       throw InputError(op.place, "{}: {} has no gradient, but lies between the loss and trained parameters", op.name,
                        operation.type->name);
@@ -269,6 +282,32 @@ class Differentiation : public GradientBuilder {
       SHARDPLAN_CHECK(type(*found[i]).shape == type(op.operands[i]).shape);
       set_gradient_for(*found[i], op.operands[i]);
       gradients_[op.operands[i]].push_back(*found[i]);
+    }
+  }
+
+  /// Rows are updated by the optimizers that have such an update, once for each step and with nothing in between.
+  void check_rows(const GraphOperator& lookup) const {
+    const GraphTensor& table = forward_.tensor(lookup.operands[0]);
+    const auto refuse = [&](std::string_view found, std::string_view wanted) {
+      throw InputError(lookup.place, "{}: only the rows of {} that were looked up are updated, but {}; expected {}",
+                       lookup.name, table.name, found, wanted);
+    };
+    const bool has_update = options_.optimizer == "sgd" || options_.optimizer == "adam";
+    if (!has_update) refuse("the optimizer is " + options_.optimizer, "sgd or adam, or a lookup by Gather");
+    if (options_.weight_decay != 0) refuse("weight_decay takes of all of them", "weight_decay: 0");
+    if (options_.clip_norm > 0)
+      refuse("clip_norm needs the norm of its gradient", "no clip_norm, or a lookup by Gather");
+    if (options_.micro_batches > 1)
+      refuse("micro_batches add up whole gradients", "one micro-batch, or a lookup by Gather");
+    if (options_.exchanged_over || options_.summed_means) {
+      refuse("devices exchange whole gradients", "auto_parallel or semi_auto_parallel, or a lookup by Gather");
+    }
+    if (table.readers.size() > 1) {
+      refuse(fmt::format("{} operators read it", table.readers.size()), "one, or lookups by Gather");
+    }
+    if (element_bytes(table.type.dtype) < element_bytes(DataType::kF32) && options_.master_copy) {
+      refuse(fmt::format("it is {} and its copy in f32 is updated", to_string(table.type.dtype)),
+             "a table of f32, or master_copy: false");
     }
   }
 
@@ -365,6 +404,9 @@ class Differentiation : public GradientBuilder {
     std::vector<Trained> trained;
     for (const TensorId id : forward_.tensors().ids()) {
       if (finished_[id]) trained.push_back({id, *finished_[id]});
+      if (const auto rows = rows_.find(id); rows != rows_.end()) {
+        trained.push_back({id, rows->second.gradient, rows->second.indices});
+      }
     }
     current_ = std::nullopt;
     if (trained.empty()) {
@@ -472,6 +514,11 @@ class Differentiation : public GradientBuilder {
       throw InputError(options_.place, "training: no optimizer '{}'; expected sgd, momentum, adam or adamw",
                        options_.optimizer);
     }
+    if (item.indices) {
+      type_name = "Sparse" + type_name;
+      attributes.erase("weight_decay");
+      operands.push_back(*item.indices);
+    }
     operands.push_back(item.gradient);
     const std::vector<TensorId> results = add(type_name, attributes, operands);
     SHARDPLAN_CHECK(results.size() == stored.size());
@@ -523,6 +570,7 @@ class Differentiation : public GradientBuilder {
   std::map<const OperatorType*, std::vector<AddedOperation>> operations_;  // looked up, never iterated
   IdVector<TensorId, char> needed_;
   IdVector<TensorId, std::vector<TensorId>> gradients_;
+  std::map<TensorId, Rows> rows_;                         // by parameter of which rows are updated
   std::map<std::pair<int, DataType>, Joined> joined_;     // by fusion id and type
   IdVector<TensorId, std::optional<TensorId>> finished_;  // by parameter: the gradient its update reads
   std::vector<SharedText> names_;                         // names that the forward graph does not have

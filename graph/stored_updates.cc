@@ -9,21 +9,22 @@
 namespace shardplan {
 namespace {
 
-bool writes_in_place(const Operation& operation) { return operation.type->writes_in_place; }
+bool writes_in_place(const Operation& operation) { return operation.type->in_place != InPlace::kNo; }
 
 }  // namespace
 
 void mark_stored_updates(const OperatorGraph& forward, OperatorGraphBuilder& builder, bool in_training) {
   for (const GraphOperator& op : forward.operators()) {
     const OperatorType& type = *forward.operations()[op.operation].type;
-    if (!in_training && !type.writes_in_place) continue;
+    const bool is_in_place = type.in_place != InPlace::kNo;
+    if (!in_training && !is_in_place) continue;
     if (find_graph_operator_type(type.name) != &type) continue;  // names in custom operators have no such meaning
     for (std::size_t i = 0; i < std::min(op.results.size(), type.signature.results.size()); ++i) {
       for (std::size_t k = 0; k < std::min(op.operands.size(), type.signature.operands.size()); ++k) {
         if (type.signature.results[i] != type.signature.operands[k]) continue;
         const GraphTensor& stored = forward.tensor(op.operands[k]);
         if (stored.kind != TensorKind::kParameter) {
-          if (!type.writes_in_place) continue;
+          if (!is_in_place) continue;
           throw InputError(op.place,
                            "{}: overwrites {}; expected a parameter with requires_grad: false, whose values "
                            "are kept from step to step",

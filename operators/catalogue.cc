@@ -33,6 +33,7 @@
 #include "operators/families/slicing.h"
 #include "operators/families/softmax.h"
 #include "operators/families/sorting.h"
+#include "operators/families/sparse_update.h"
 #include "operators/families/splitting.h"
 #include "operators/families/vectors.h"
 
@@ -41,38 +42,17 @@ namespace {
 
 std::vector<OperatorType> make_catalogue() {
   std::vector<OperatorType> all;
-  for (const auto family : {activation_operators,
-                            arithmetic_operators,
-                            attention_operators,
-                            batch_norm_operators,
-                            communication_operators,
-                            comparison_operators,
-                            contraction_operators,
-                            conversion_operators,
-                            convolution_operators,
-                            dropout_operators,
-                            elementwise_loss_operators,
-                            expert_operators,
-                            group_norm_operators,
-                            indexing_operators,
-                            key_value_cache_operators,
-                            loss_operators,
-                            masking_operators,
-                            normalisation_operators,
-                            optimizer_operators,
-                            pooling_operators,
-                            rearranging_operators,
-                            recurrent_operators,
-                            reduction_operators,
-                            resampling_operators,
-                            reshaping_operators,
-                            rotary_operators,
-                            scan_operators,
-                            slicing_operators,
-                            softmax_operators,
-                            sorting_operators,
-                            splitting_operators,
-                            vector_operators}) {
+  for (const auto family : {activation_operators,    arithmetic_operators,       attention_operators,
+                            batch_norm_operators,    communication_operators,    comparison_operators,
+                            contraction_operators,   conversion_operators,       convolution_operators,
+                            dropout_operators,       elementwise_loss_operators, expert_operators,
+                            group_norm_operators,    indexing_operators,         key_value_cache_operators,
+                            loss_operators,          masking_operators,          normalisation_operators,
+                            optimizer_operators,     pooling_operators,          rearranging_operators,
+                            recurrent_operators,     reduction_operators,        resampling_operators,
+                            reshaping_operators,     rotary_operators,           scan_operators,
+                            slicing_operators,       softmax_operators,          sorting_operators,
+                            sparse_update_operators, splitting_operators,        vector_operators}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   std::ranges::sort(all, {}, &OperatorType::name);

@@ -64,6 +64,14 @@ enum class OperatorRole {
   kConversion,  // the operand's values in another type: Cast
 };
 
+/// Of a result with the name of an operand: whether it is written into that operand, a stored tensor, and there only
+/// where the elements of the last operand belong. The rest is neither read nor written.
+enum class InPlace {
+  kNo,
+  kOverwritten,
+  kUpdated,  // what is written is read before
+};
+
 /// Operands by name that together pass a partial sum (or maximum) through; see `ShardingRule::linear`. Of a repeated
 /// operand "x..." means all at once, "x" each one separately.
 using OperandGroups = std::vector<std::vector<std::string>>;
@@ -103,8 +111,8 @@ struct OperatorType {
   std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
   bool picks_elements = false;           // of the first operand it reads only the elements that it returns
-  bool writes_in_place = false;          // the result is the first operand, a stored tensor, overwritten where the last
-                                         // operand's elements belong; the rest is neither read nor written
+  InPlace in_place = InPlace::kNo;
+  bool updates_rows = false;  // if the first operand is trained, only the rows picked by the second are updated
 
   std::string notes = {};    // strategy and errors in the user's terms: lines "name      text"
   bool is_internal = false;  // phases and gradients: not for model files

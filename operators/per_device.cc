@@ -200,7 +200,7 @@ OperatorType make_type(const OperatorType& base) {
   type.scales = base.scales;
   type.moves_elements = base.moves_elements;
   type.picks_elements = base.picks_elements;
-  type.writes_in_place = base.writes_in_place;
+  type.in_place = base.in_place;
   type.is_internal = true;
   type.draws_as_forward = base.draws_as_forward;
   return type;

@@ -147,8 +147,9 @@ std::string embedding(const Attributes& options, const std::vector<TensorType>&)
       "dims: {{vocab_size: {}, embedding_size: {}}}\n"
       "inputs: {{ids: [...]}}\n"
       "parameters: {{embedding_table: [vocab_size, embedding_size]}}\n"
-      "operators: {{gather: {{op: Gather, in: [embedding_table, ids], axis: 0}}}}\n",
-      positive(options, "vocab_size"), positive(options, "embedding_size"));
+      "operators: {{gather: {{op: {}, in: [embedding_table, ids], axis: 0}}}}\n",
+      positive(options, "vocab_size"), positive(options, "embedding_size"),
+      is_set(options, "sparse") ? "SparseGatherV2" : "Gather");
 }
 
 /// Logits of two bytes are cast first: losses are computed in f32.
@@ -225,7 +226,8 @@ std::vector<BuiltInBlock> make_blocks() {
       {"nn.Embedding",
        "gather; embedding_table [vocabulary, size]",
        {integer("vocab_size", std::nullopt, "rows of the table"),
-        integer("embedding_size", std::nullopt, "columns of the table")},
+        integer("embedding_size", std::nullopt, "columns of the table"),
+        flag("sparse", false, "true: only the rows that a step looks up are updated (SparseGatherV2)")},
        1,
        embedding},
       {"nn.LayerNorm",

@@ -99,6 +99,13 @@ std::vector<TensorType> infer_gather(const Operation& operation) {
   return {{join(shapes.pre, shapes.indices, shapes.post), operation.operands[0].dtype}};
 }
 
+std::vector<TensorType> infer_sparse_gather(const Operation& operation) {
+  if (operation.integer("axis") != 0) {
+    operand_error(operation, fmt::format("axis is {}; expected 0, the rows", operation.integer("axis")));
+  }
+  return infer_gather(operation);
+}
+
 ShardingRule gather_rule(const Operation& operation) { return table_rule(gather_shapes(operation), true); }
 
 void gather_kernel(const KernelCall& call) {
@@ -411,6 +418,22 @@ std::vector<OperatorType> indexing_operators() {
        .flops_per_point = 0,
        .index_extent = gather_extent,
        .picks_elements = true},
+      {.name = "SparseGatherV2",
+       .signature = "params, indices -> y",
+       .attributes = {integer("axis", 0, "of params, along which indices pick: 0")},
+       .infer = infer_sparse_gather,
+       .rule_text = "v h, b -> b h; v: sum, of masked rows",
+       .rule = gather_rule,
+       .linear = {{"params"}},
+       .kernel = gather_kernel,
+       .flops_per_point = 0,
+       .role = OperatorRole::kLookup,
+       .index_extent = gather_extent,
+       .picks_elements = true,
+       .updates_rows = true,
+       .notes =
+           "training  params has no gradient of its own size: only the rows that were looked up are updated, by sgd\n"
+           "          or adam without weight_decay (whose moments then decay only in such steps)"},
       {.name = "GatherElements",
        .signature = "x, indices -> y",
        .attributes = {integer("dim", std::nullopt, "of x, along which each index picks one element")},

@@ -101,7 +101,7 @@ std::vector<OperatorType> key_value_cache_operators() {
        .flops_per_point = 0,
        .index_extent = cache_update_extent,
        .moves_elements = true,
-       .writes_in_place = true,
+       .in_place = InPlace::kOverwritten,
        .notes = "in place  var is a parameter with requires_grad: false, the cache. Of every sequence the tokens of\n"
                 "          updates overwrite those from its index on; nothing else is read or written. With the\n"
                 "          tokens of var in pieces, each device writes those that it holds\n"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "graph/folded_names.h"
@@ -33,7 +34,11 @@ std::string_view moved_words(const Plan& plan, const Instruction& instruction) {
   const Origin::Kind kind = instruction.origin->kind;
   if (kind == Origin::Kind::kMirror || kind == Origin::Kind::kParallelOptimizer) {
     const bool is_gathered = instruction.step->kind == CollectiveKind::kAllGather;
-    return instruction.pass == Pass::kUpdate && is_gathered ? "updated weights" : "gradients";
+    const bool is_gradient = std::ranges::any_of(instruction.outputs, [&](ValueId value) {
+      const std::optional<TensorId> id = plan.program.values[value].tensor;
+      return id && plan.graph->tensor(*id).gradient_for;
+    });
+    return instruction.pass == Pass::kUpdate && is_gathered && !is_gradient ? "updated weights" : "gradients";
   }
   for (const auto* values : {&instruction.outputs, &instruction.inputs}) {
     for (const ValueId value : *values) {

@@ -109,6 +109,24 @@ TEST_F(OperatorStepsTest, ACacheIsWrittenWhereTokensAreNew) {
   EXPECT_EQ(steps(update, {{"c", "y"}}).computation % 1000, (2 * 4096 + 16 + 7) % 1000);
 }
 
+TEST_F(OperatorStepsTest, RowsThatAreUpdatedAreReadAndWritten) {
+  const TensorType table{{1024, 8}}, indices{{6}, DataType::kI32}, rows{{6, 8}}, step{{}};
+  const auto bytes = [&](const char* type, const std::vector<TensorType>& operands,
+                         const std::map<std::string, std::string>& axes) {
+    const Operation update = make_operation(*find_operator_type(type), {{"learning_rate", 0.1}}, operands);
+    return steps(update, axes).computation % 1000 - 7;
+  };
+  // The rows, then for each stored table the same rows read and written; the count of steps has 4 bytes.
+  const auto descent = [&](const std::map<std::string, std::string>& axes) {
+    return bytes("SparseApplyGradientDescent", {table, indices, rows}, axes);
+  };
+  EXPECT_EQ(descent({}), 192 + 24 + 2 * 192);
+  EXPECT_EQ(descent({{"h", "y"}}), 48 + 24 + 2 * 48);
+  EXPECT_EQ(descent({{"v", "x"}}), 192 + 24 + 2 * 192);
+  EXPECT_EQ(bytes("SparseApplyAdam", {table, table, table, step, indices, rows}, {{"h", "y"}}),
+            48 + 24 + 3 * 2 * 48 + 2 * 4);
+}
+
 TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   const Operation convolution =
       operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{1, 2, 8, 12}, {3, 2, 3, 3}});

@@ -17,8 +17,8 @@ std::vector<CaseMaker> make_all() {
         expert_cases,      group_norm_cases,    indexing_cases,    key_value_cache_cases, loss_cases,
         masking_cases,     normalisation_cases, optimizer_cases,   pooling_cases,         rearranging_cases,
         recurrent_cases,   reduction_cases,     resampling_cases,  reshaping_cases,       rotary_cases,
-        scan_cases,        slicing_cases,       softmax_cases,     sorting_cases,         splitting_cases,
-        vector_cases}) {
+        scan_cases,        slicing_cases,       softmax_cases,     sorting_cases,         sparse_update_cases,
+        splitting_cases,   vector_cases}) {
     std::ranges::move(family(), std::back_inserter(all));
   }
   return all;

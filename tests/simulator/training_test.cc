@@ -1,7 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "graph/differentiate.h"
 #include "model/read_model.h"
@@ -74,6 +78,58 @@ TEST(TrainingTest, MovingStatisticsTakeATenthOfTheBatch) {
     const double unbiased = (squares - sum * sum / count) / (count - 1);
     EXPECT_NEAR(mean[c], 0.9 * values("norm.moving_mean")[c] + 0.1 * sum / count, 1e-12);
     EXPECT_NEAR(variance[c], 0.9 * values("norm.moving_variance")[c] + 0.1 * unbiased, 1e-12);
+  }
+}
+
+std::string with_table(const std::string& optimizer, bool sparse) {
+  return fmt::format(R"(
+shardplan: 1
+model: tables
+inputs: {{ids: {{shape: [16, 2], dtype: i32}}, other: {{shape: [16], dtype: i32}}, target: [16, 8]}}
+operators:
+  table: {{block: nn.Embedding, in: ids, vocab_size: 24, embedding_size: 8, sparse: {0}}}
+  small: {{block: nn.Embedding, in: other, vocab_size: 3, embedding_size: 8, sparse: {0}}}
+  sum:   {{op: ReduceSum, in: table, axis: [1]}}
+  both:  {{op: Mul, in: [sum, small]}}
+  error: {{op: Sub, in: [both, target]}}
+  loss:  {{op: ReduceMean, in: error}}
+loss: loss
+training: {{optimizer: {1}, learning_rate: 0.1}}
+parallel: {{mesh: {{x: 2, y: 4}}}}
+)",
+                     sparse, optimizer);
+}
+
+TEST(TrainingTest, RowsAreUpdatedOnTheMeshAsOnOneDevice) {
+  for (const std::string optimizer : {"sgd", "adam"}) prove_plans(with_table(optimizer, true), 6);
+}
+
+// With sgd as by the whole gradient; adam leaves rows that are not looked up as they are.
+TEST(TrainingTest, UpdatedRowsAreThoseOfTheWholeGradient) {
+  for (const std::string optimizer : {"sgd", "adam"}) {
+    std::vector<TensorValues> updated;
+    std::set<std::int64_t> looked_up;
+    TensorValues before;
+    for (const bool sparse : {true, false}) {
+      const Model model = read_model_text(with_table(optimizer, sparse), "model.yaml");
+      const OperatorGraph graph = differentiate(model.graph, *model.training);
+      const auto given = [&](TensorId id, std::uint64_t) { return draw_tensor(graph, id, 1, 0); };
+      const ReferenceStep step = run_reference(graph, given, 1, 0, Precision::kFloat64);
+      const TensorId table = *graph.find_tensor("table.embedding_table");
+      before = step.tensors[table];
+      for (const double index : step.tensors[*graph.find_tensor("ids")]) {
+        looked_up.insert(static_cast<std::int64_t>(index));
+      }
+      for (const TensorId id : graph.tensors().ids()) {
+        if (graph.tensor(id).updates == table) updated.push_back(step.tensors[id]);
+      }
+    }
+    ASSERT_EQ(updated.size(), 2u);
+    ASSERT_LT(looked_up.size(), 24u);
+    for (std::size_t i = 0; i < updated[0].size(); ++i) {
+      const bool is_kept = optimizer == "adam" && !looked_up.contains(static_cast<std::int64_t>(i / 8));
+      EXPECT_NEAR(updated[0][i], is_kept ? before[i] : updated[1][i], 1e-12) << optimizer << " " << i;
+    }
   }
 }
 

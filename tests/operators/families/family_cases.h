@@ -36,6 +36,7 @@ std::vector<CaseMaker> scan_cases();
 std::vector<CaseMaker> slicing_cases();
 std::vector<CaseMaker> softmax_cases();
 std::vector<CaseMaker> sorting_cases();
+std::vector<CaseMaker> sparse_update_cases();
 std::vector<CaseMaker> splitting_cases();
 std::vector<CaseMaker> vector_cases();
 

@@ -11,6 +11,9 @@ std::vector<CaseMaker> indexing_cases() {
     if (r.below(2) == 0) return {"Gather", {}, {real({v, some(r)}), index(random_shape(r, 1 + r.below(2)), v + 2)}};
     return {"Gather", {{"axis", whole_number(1)}}, {real({some(r), v, some(r)}), index({some(r)}, v)}};
   });
+  add_case(cases, "SparseGatherV2", [](Random& r) -> OperatorCase {
+    return {"SparseGatherV2", {}, {real({8, some(r)}), index(random_shape(r, 1 + r.below(2)), 10)}};
+  });
   add_case(cases, "GatherGrad", [](Random& r) -> OperatorCase {
     const std::int64_t a = some(r), b = some(r), p = some(r);
     if (r.below(2) == 0) return {"GatherGrad", {{"size", whole_number(8)}}, {real({a, some(r)}), index({a}, 8)}};
