@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace shardplan {
@@ -24,7 +25,11 @@ std::string ratio_text(const StepTime& time) {
   return *value == std::numeric_limits<double>::infinity() ? "inf" : three_digits(*value);
 }
 
-std::string gap_text(const std::optional<double>& gap) { return gap ? fmt::format("{:.1f}", 100 * *gap) : "-"; }
+std::string gap_text(const std::optional<double>& gap) {
+  if (!gap) return "-";
+  constexpr double kLeast = 0.1;
+  return fmt::format("{:.1f}", *gap > 0 ? std::max(100 * *gap, kLeast) : 0.0);
+}
 
 std::pair<double, std::string_view> weighted_unit(const MindSporeValue& largest) {
   double size = 1;

@@ -17,7 +17,7 @@ std::string three_digits(double value);
 std::optional<double> ratio(const StepTime& time);
 /// "3.55", "inf", "-".
 std::string ratio_text(const StepTime& time);
-/// The gap in percent, "0.3"; "-" if there is none.
+/// The gap in percent, "0.3"; at least "0.1" if it is not 0, which is what "0.0" means; "-" if it is unknown.
 std::string gap_text(const std::optional<double>& gap);
 
 /// The unit in which MindSpore's weighted bytes are printed: the power of 1000 for which `largest` has at most three

@@ -25,6 +25,7 @@ TEST(PlanMetricsTest, TheRatioIsOfWorkThatIsNotRepeated) {
   EXPECT_EQ(ratio_text({.computation = 71}), "inf");
   EXPECT_EQ(gap_text(0.0034), "0.3");
   EXPECT_EQ(gap_text(0.0), "0.0");
+  EXPECT_EQ(gap_text(1e-6), "0.1") << "not optimal";
   EXPECT_EQ(gap_text(std::nullopt), "-");
 }
 
