@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "graph/batch_factors.h"
+#include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
 
 namespace shardplan {
@@ -238,7 +239,7 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
     if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, shape, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
-  if (version.kind != TensorVersion::Kind::kStored) return true;
+  if (version.kind != TensorVersion::Kind::kStored || is_written_in_place(graph_, version.tensor)) return true;
   const bool is_parameter = tensor.kind == TensorKind::kParameter;
   if (!is_parameter && (tensor.kind != TensorKind::kState || !tensor.state_of || shape.empty())) return true;
   const TensorId parameter = is_parameter ? version.tensor : *tensor.state_of;

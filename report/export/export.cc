@@ -19,7 +19,7 @@ ExportedText by_plan(const Plan& plan, const ModelPlanner* /*planner*/) {
 constexpr Target kTargets[] = {
     {"mindspore", by_plan<export_mindspore>}, {"jax", by_plan<export_jax>},  {"dtensor", by_plan<export_dtensor>},
     {"shardy", by_plan<export_shardy>},       {"megatron", export_megatron}, {"torchtitan", export_torchtitan},
-    {"deepspeed", export_deepspeed},
+    {"deepspeed", export_deepspeed},          {"vllm", export_vllm},
 };
 
 }  // namespace

@@ -42,6 +42,9 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner);
 /// Python: the dictionary that `deepspeed.initialize` takes as `config`.
 ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner);
 
+/// A bash array of the engine arguments of vLLM, for a step that decodes.
+ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner);
+
 /// The names that --to accepts.
 std::vector<std::string> export_targets();
 /// Throws InputError for other names, and for a plan with `place` that the target cannot express.

@@ -2,6 +2,7 @@
 //   Megatron-LM   megatron/training/arguments.py and the README of Megatron-FSDP
 //   torchtitan    the sections parallelism and training of its job configuration
 //   DeepSpeed     its configuration as JSON, or as the same dictionary
+//   vLLM          the engine arguments of `vllm serve`
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "operators/building/rule_builder.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
@@ -77,6 +79,16 @@ std::string bash_array(std::string_view name, const std::vector<std::string>& op
   return fmt::format("{}=(\n  {}\n)\n", name, fmt::join(options, "\n  "));
 }
 
+/// The tokens of each sequence for which the graph keeps keys and values; nothing if it keeps none.
+std::optional<std::int64_t> tokens_in_cache(const OperatorGraph& graph) {
+  for (const Operation& operation : graph.operations()) {
+    if (operation.type->name != "KVCacheScatterUpdate") continue;
+    const Shape& var = operation.operands[0].shape;
+    return var[normal_axis(operation, operation.integer("axis"), var.size())];
+  }
+  return std::nullopt;
+}
+
 const TrainingOptions* training_of(const Plan& plan) {
   return plan.model && plan.model->training ? &*plan.model->training : nullptr;
 }
@@ -90,6 +102,7 @@ struct KeptTypes {
 
 KeptTypes kept_types(const OperatorGraph& graph) {
   KeptTypes types;
+  if (!graph.is_training()) types.differences.emplace_back("the plan is for inference");
   std::set<DataType> gradients, moments;
   for (const GraphOperator& op : graph.operators()) {
     if (op.pass != Pass::kUpdate || !op.parameter || op.operands.size() < 2) continue;
@@ -276,6 +289,27 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
     if (training->clip_norm > 0) result.text += fmt::format("    \"gradient_clipping\": {},\n", training->clip_norm);
   }
   result.text += "}\n";
+  return result;
+}
+
+ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
+  GlobalDegrees degrees = nearest_degrees(plan);
+  // Its engines replicate norms and shard no sequence; those of different batches share nothing.
+  degrees.sequence = false;
+  degrees.context.clear();
+  degrees.zero = 0;
+  const UniformPlan uniform = uniform_plan(plan, degrees);
+  std::vector<std::string> own;
+  if (plan.graph->is_training()) own.emplace_back("the plan is for training");
+  ExportedText result = opening(plan, degrees, uniform, planner,
+                                {"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""}, own);
+  std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),
+                                   fmt::format("--data-parallel-size {}", uniform.data),
+                                   fmt::format("--max-num-seqs {}", uniform.micro_batch)};
+  if (const std::optional<std::int64_t> tokens = tokens_in_cache(*plan.graph)) {
+    options.push_back(fmt::format("--max-model-len {}", *tokens));
+  }
+  result.text += bash_array("VLLM", options);
   return result;
 }
 

@@ -160,7 +160,6 @@ UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
   uniform.micro_batch = std::max<std::int64_t>(1, batch / uniform.data);
   uniform.global_batch = batch * plan.graph->micro_batches();
 
-  if (!plan.graph->is_training()) uniform.differences.emplace_back("the plan is for inference");
   if (batch % uniform.data != 0) {
     uniform.differences.push_back(fmt::format("a batch of {} is not in {} equal pieces", batch, uniform.data));
   }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "graph/stored_updates.h"
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/model_planner.h"
@@ -261,6 +262,39 @@ training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
     EXPECT_TRUE(exported.nearest.ends_with(expected)) << exported.nearest;
     expect_has(exported.text, "# The nearest plan of this kind, data ");
   }
+}
+
+/// Caches are laid out like the work on their sequences and heads in plans of global degrees, not kept by all devices.
+TEST(ExportTest, ADecodingStepIsEngineArguments) {
+  const auto model = std::make_shared<const Model>(
+      read_model("configs/models/llama3-70b-decode.yaml", {{{"L", 2}, {"V", 1024}, {"T", 2048}}, {}}));
+  const ModelPlanner planner(model, read_cluster("dgx-h100"), {});
+  GlobalDegrees degrees;
+  degrees.tensor = {AxisRef{0, 2, 4}};  // of 8: data in 2
+  const Plan plan = planner.plan(Level::kSpeed, "auto");
+  std::string why;
+  const std::optional<Plan> uniform = planner.plan_of_degrees(plan, degrees, &why);
+  ASSERT_TRUE(uniform) << why;
+  Bytes caches = 0, held = 0;
+  const TensorVersions versions = tensor_versions(*uniform->graph);
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    if (!is_written_in_place(*uniform->graph, version.tensor)) continue;
+    if (version.kind != TensorVersion::Kind::kStored) continue;
+    caches += uniform->graph->tensor(version.tensor).type.bytes();
+    held += local_bytes(uniform->graph->tensor(version.tensor).type, uniform->versions[id]);
+  }
+  EXPECT_EQ(caches, Bytes{2} * 2 * 128 * 8 * 2048 * 128 * 2);
+  EXPECT_EQ(held, caches / 8);
+  const ExportedText exported = export_plan(*uniform, "vllm", &planner);
+  expect_has(exported.text,
+             "  --tensor-parallel-size 4\n  --data-parallel-size 2\n  --max-num-seqs 64\n"
+             "  --max-model-len 2048\n)\n");
+  EXPECT_EQ(exported.text.find("is for"), std::string::npos) << exported.text;
+  const Plan trained = found_plan("configs/mlp.yaml", Level::kMemory);
+  expect_has(export_plan(trained, "vllm").text, "#   the plan is for training\n");
+  EXPECT_EQ(export_plan(trained, "megatron").text.find("is for"), std::string::npos);
+  expect_has(export_plan(plan, "megatron").text, "#   the plan is for inference\n");
 }
 
 /// Options of the model that MindSpore also has are in its context, others are named.
