@@ -8,33 +8,47 @@
 namespace shardplan {
 namespace {
 
-/// Bytes that one kernel run reads and writes on one device. An upper bound where a device holds only some of the
-/// elements that it is asked for, as it depends on the values of indices.
-Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
-                    const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
-  const OperatorType& type = *operation.type;
-  const auto of_operand = [&](std::size_t i) {
+/// Of stored operands that are written in place only the elements of the last operand are read and written. An upper
+/// bound where a device holds only some of them, as it depends on the values of indices.
+Bytes touched_in_place(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                       const std::vector<TensorLayout>& results) {
+  const Signature& signature = operation.type->signature;
+  const auto held = [&](std::size_t i) {
     return local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
   };
-  const auto is_in_place = [&](const std::string& name) {
-    const auto& others = type.signature.results;
-    return type.in_place != InPlace::kNo && std::find(others.begin(), others.end(), name) != others.end();
-  };
-  const Bytes last = operation.operands.empty() ? 0 : of_operand(operation.operands.size() - 1);
+  const Bytes last = held(operation.operands.size() - 1);
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    if (!traffic.reads(i)) continue;
-    const Bytes held = of_operand(i);
-    if (type.in_place != InPlace::kNo && is_in_place(type.signature.operands[i])) {
-      if (type.in_place == InPlace::kUpdated) bytes += std::min(held, last);
-    } else {
-      bytes += type.picks_elements && i == 0 ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
+    const auto& names = signature.results;
+    const bool is_stored = std::find(names.begin(), names.end(), signature.operands[i]) != names.end();
+    if (!is_stored) {
+      bytes += held(i);
+    } else if (operation.type->in_place == InPlace::kUpdated) {
+      bytes += std::min(held(i), last);
     }
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    bytes += std::min(local_bytes(operation.results[i], results[i]), last);
+  }
+  return bytes;
+}
+
+/// Bytes that one kernel run reads and writes on one device. Of a table that elements are picked from, at most as much
+/// as the result holds.
+Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                    const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
+  const OperatorType& type = *operation.type;
+  if (type.in_place != InPlace::kNo) return touched_in_place(operation, strategy, mesh, results);  // never fused
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    if (!traffic.reads(i)) continue;
+    const Bytes held = local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
+    const bool is_table = type.picks_elements && i == 0;
+    bytes += is_table ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
+  }
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;
-    Bytes written = local_bytes(operation.results[i], results[i]);
-    if (type.in_place != InPlace::kNo) written = std::min(written, last);
+    const Bytes written = local_bytes(operation.results[i], results[i]);
     bytes += type.accumulates ? 2 * written : written;  // what is added to is read as well
   }
   return bytes;

@@ -14,6 +14,7 @@
 
 #include "graph/batch_factors.h"
 #include "graph/stored_updates.h"
+#include "graph/weights.h"
 #include "layouts/layout_axes.h"
 
 namespace shardplan {
@@ -29,14 +30,6 @@ std::int64_t common_pieces(const AxisRef& a, const std::vector<AxisRef>& others)
   std::int64_t pieces = 1;
   for (const AxisRef& other : others) pieces *= common_pieces(a, other);
   return pieces;
-}
-
-/// The tensor from which another is made by conversions only.
-TensorId behind_casts(const OperatorGraph& graph, TensorId id) {
-  while (graph.tensor(id).producer &&
-         graph.operation(*graph.tensor(id).producer).type->role == OperatorRole::kConversion)
-    id = graph.operators()[*graph.tensor(id).producer].operands[0];
-  return id;
 }
 
 bool is_product_or_lookup(const OperatorGraph& graph, OperatorId op) {
@@ -61,11 +54,6 @@ std::optional<std::uint32_t> sequence_factor(const Operation& operation) {
 
 }  // namespace
 
-const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand) {
-  const GraphTensor& tensor = graph.tensor(behind_casts(graph, operand));
-  return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2 ? &tensor : nullptr;
-}
-
 DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versions, const DeviceMesh& mesh,
                          GlobalDegrees degrees)
     : graph_(graph),
@@ -85,6 +73,9 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
     }
   }
   find_between();
+  if (degrees_.experts.empty()) return;
+  experts_ = find_experts(graph);
+  expert_data_ = pieces(degrees_.experts).data;
 }
 
 /// Norms, additions before them without a product in between, and the gradients of all these.
@@ -137,13 +128,19 @@ bool DegreesKind::is_demanded(OperatorId id) const {
                      [&](TensorId operand) { return weight_of(graph_, operand) != nullptr; });
 }
 
+bool DegreesKind::has_expert_weight(const GraphOperator& op) const {
+  return op.pass == Pass::kForward && std::any_of(op.operands.begin(), op.operands.end(), [&](TensorId operand) {
+           const std::optional<TensorId> weight = stored_weight(graph_, operand);
+           return weight && experts_.dimensions[*weight];
+         });
+}
+
 bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
   const GraphOperator& op = graph_.operators()[id];
   const Operation& operation = graph_.operation(id);
   if (operation.type->accumulates) {
     if (!op.parameter) return true;  // the loss
-    const Shape& shape = graph_.tensor(op.results[0]).type.shape;
-    return is_cut_over_data(result_layout(operation, strategy, mesh_, 0), shape, degrees_.zero >= 2);
+    return is_cut_over_data(result_layout(operation, strategy, mesh_, 0), *op.parameter, degrees_.zero >= 2);
   }
   if (graph_.tensor(op.results[0]).type.shape.empty()) return true;  // the loss
   std::vector<Pieces> by_factor;
@@ -154,13 +151,21 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
     all.context *= by_factor.back().context;
     all.data *= by_factor.back().data;
   }
-  if (op.pass == Pass::kUpdate) return degrees_.zero > 0 || !op.parameter || all.data * all.context == 1;
+  const auto expert = degrees_.experts.empty() ? std::nullopt : experts_.factors[id];
+  const Pieces own = expert ? by_factor[*expert] : Pieces();
+  if (op.pass == Pass::kUpdate) return degrees_.zero > 0 || !op.parameter || all.data * all.context == own.data;
+  if (own.data != 1 && own.data != expert_data_) return false;
+  if (expert && own.data != expert_data_ && has_expert_weight(op) &&
+      operation.rule.factors[*expert].size % num_pieces(degrees_.experts) == 0) {
+    return false;
+  }
   if (const std::optional<std::uint32_t>& batch = batch_[id]) {
     const Factor& factor = operation.rule.factors[*batch];
     const Pieces& cut = by_factor[*batch];
-    const bool must = is_demanded(id) || factor.size % data_ == 0;
-    if (factor.kind != FactorKind::kNeedReplication && must && cut.data != data_) return false;
-    if (cut.tensor > 1 || cut.context > 1 || all.data != cut.data) return false;
+    const std::int64_t wanted = data_ / own.data;
+    const bool must = is_demanded(id) || factor.size % wanted == 0;
+    if (factor.kind != FactorKind::kNeedReplication && must && cut.data != wanted) return false;
+    if (cut.tensor > 1 || cut.context > 1 || all.data != cut.data * own.data) return false;
   }
   if (op.pass == Pass::kForward && is_product_or_lookup(graph_, id)) {
     Pieces weight;
@@ -168,11 +173,11 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (weight_of(graph_, op.operands[i]) == nullptr) continue;
       has_weight = true;
-      const Pieces own = pieces(cutting_axes(operand_layout(operation, strategy, mesh_, i)));
-      weight = {std::max(weight.tensor, own.tensor), std::max(weight.context, own.context),
-                std::max(weight.data, own.data)};
+      const Pieces cut = pieces(cutting_axes(operand_layout(operation, strategy, mesh_, i)));
+      weight = {std::max(weight.tensor, cut.tensor), std::max(weight.context, cut.context),
+                std::max(weight.data, cut.data)};
     }
-    if (has_weight && (weight.context > 1 || weight.data > 1)) return false;
+    if (has_weight && (weight.context > 1 || weight.data > own.data)) return false;
     // A table of positions is not read by tokens and may stay unsharded.
     if (is_demanded(id) && (weight.tensor != tensor_ || all.context != context_)) return false;
   }
@@ -203,7 +208,12 @@ std::string DegreesKind::why_not(OperatorId id, const std::vector<Strategy>& can
   return fmt::format("{} cannot cut its batch in {}", op.name, data_);
 }
 
-bool DegreesKind::is_cut_over_data(const TensorLayout& layout, const Shape& shape, bool by_zero) const {
+/// Of a parameter, its gradient's sum or a state of its shape.
+bool DegreesKind::is_cut_over_data(const TensorLayout& layout, TensorId parameter, bool by_zero) const {
+  const Shape& shape = graph_.tensor(parameter).type.shape;
+  if (layout.dimensions.size() == shape.size() && !degrees_.experts.empty() && experts_.dimensions[parameter]) {
+    return is_cut_by_experts(layout, shape, *experts_.dimensions[parameter], by_zero);
+  }
   const Pieces found = pieces(cutting_axes(layout));
   const std::int64_t over = found.data * found.context, most = data_ * context_;
   if (!by_zero) return over == 1;
@@ -214,12 +224,21 @@ bool DegreesKind::is_cut_over_data(const TensorLayout& layout, const Shape& shap
       return along.data * along.context == most;
     });
   }
-  for (std::size_t d = 0; d < shape.size(); ++d) {
+  for (std::size_t d = 0; d < layout.dimensions.size(); ++d) {
     std::int64_t cut = most;
     cut *= pieces(axes_along(layout.dimensions[d])).tensor;
     if (shape[d] % cut == 0) return false;
   }
   return true;
+}
+
+/// The same for weights that are stacked by expert along `dimension`.
+bool DegreesKind::is_cut_by_experts(const TensorLayout& layout, const Shape& shape, std::size_t dimension,
+                                    bool by_zero) const {
+  const Pieces along = pieces(axes_along(layout.dimensions[dimension]));
+  const Pieces found = pieces(cutting_axes(layout));
+  if (shape[dimension] % num_pieces(degrees_.experts) == 0 && along.data % expert_data_ != 0) return false;
+  return by_zero || found.data * found.context == along.data;
 }
 
 /// The result of a norm whose sequence is sharded over the axes of `tensor`.
@@ -236,7 +255,8 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   const Shape& shape = tensor.type.shape;
   if (version.kind == TensorVersion::Kind::kKept) {
     const bool is_weight = graph_.tensor(behind_casts(graph_, version.tensor)).kind == TensorKind::kParameter;
-    if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, shape, true);
+    const TensorId stored = behind_casts(graph_, version.tensor);
+    if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, stored, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
   if (version.kind != TensorVersion::Kind::kStored || is_written_in_place(graph_, version.tensor)) return true;
@@ -245,7 +265,7 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   const TensorId parameter = is_parameter ? version.tensor : *tensor.state_of;
   const bool is_like_weight = graph_.tensor(parameter).type.shape == shape;
   if (is_like_weight && is_cut_weight_[parameter] != 0 && pieces(cutting_axes(layout)).tensor != tensor_) return false;
-  return is_cut_over_data(layout, shape, degrees_.zero >= (is_parameter ? 3 : 1));
+  return is_cut_over_data(layout, parameter, degrees_.zero >= (is_parameter ? 3 : 1));
 }
 
 std::optional<Restrictions> with_degrees(Restrictions restrictions, const GlobalDegrees& degrees,

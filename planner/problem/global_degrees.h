@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/tensor_versions.h"
+#include "planner/problem/expert_factors.h"
 #include "planner/problem/model_problem.h"
 
 namespace shardplan {
@@ -17,11 +19,9 @@ struct GlobalDegrees {
   bool sequence = false;  // norms and the operators between them shard the sequence over the axes of `tensor`
   int zero = 0;           // over the other axes are sharded 1: states; 2: also summed gradients; 3: also stored weights
   bool may_keep = false;  // with ZeRO-3: gathered weights may be kept for the backward pass
-  bool gathers_again = false;  // with `sequence`: the results of norms are kept sharded for the backward pass
+  bool gathers_again = false;         // with `sequence`: the results of norms are kept sharded for the backward pass
+  std::vector<AxisRef> experts = {};  // shard stacked weights by expert, and all that is computed by experts
 };
-
-/// The parameter with two or more dimensions that an operand is, possibly through a cast; null if it is none.
-const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 
 /// The strategies and layouts of plans with given degrees. On pcie=2, hccs=4 with `tensor` = hccs:
 ///
@@ -34,6 +34,10 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie
+///
+/// With `experts` = pcie (planner/problem/expert_factors.h) a product with a weight of each expert cuts these over pcie
+/// instead of the batch, and stacked weights, their states and sums of gradients are cut so, too; anything else that
+/// has experts cuts them or the batch.
 ///
 /// If no dimension allows the required number of equal pieces, any number of pieces is allowed. Everything else is
 /// left open: which weights are sharded by rows, how heads are sharded, where redistributions are.
@@ -60,8 +64,10 @@ class DegreesKind {
     std::int64_t tensor = 1, context = 1, data = 1;
   };
   Pieces pieces(const std::vector<AxisRef>& axes) const;
+  bool has_expert_weight(const GraphOperator& op) const;
   bool is_cut_again(const GraphTensor& tensor) const;
-  bool is_cut_over_data(const TensorLayout& layout, const Shape& shape, bool by_zero) const;
+  bool is_cut_over_data(const TensorLayout& layout, TensorId parameter, bool by_zero) const;
+  bool is_cut_by_experts(const TensorLayout& layout, const Shape& shape, std::size_t dimension, bool by_zero) const;
   void find_between();
 
   const OperatorGraph& graph_;
@@ -69,9 +75,11 @@ class DegreesKind {
   const DeviceMesh& mesh_;
   GlobalDegrees degrees_;
   std::int64_t tensor_ = 1, context_ = 1, data_ = 1;
+  std::int64_t expert_data_ = 1;  // pieces of `experts` over axes of the batch
   IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
   IdVector<OperatorId, char> is_between_;
   IdVector<TensorId, char> is_cut_weight_;
+  ExpertFactors experts_;  // empty without `experts`
 };
 
 /// `restrictions`, limited to those candidates of `free` (the unrestricted problem) that plans of these degrees have.

@@ -25,6 +25,7 @@ namespace {
 std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degrees) {
   std::string text = fmt::format("data {} x tensor {}", uniform.data, uniform.tensor);
   if (uniform.context > 1) text += fmt::format(" x context {}", uniform.context);
+  if (uniform.experts > 1) text += fmt::format(", experts in {}", uniform.experts);
   if (degrees.sequence) text += ", sequence parallel";
   if (degrees.zero > 0) text += fmt::format(", ZeRO-{}", degrees.zero);
   return text;
@@ -176,6 +177,17 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
                                    fmt::format("--context-parallel-size {}", uniform.context),
                                    fmt::format("--micro-batch-size {}", uniform.micro_batch),
                                    fmt::format("--global-batch-size {}", uniform.global_batch)};
+  if (uniform.experts > 1) {
+    options.push_back(fmt::format("--expert-model-parallel-size {}", uniform.experts));
+    // The rest of the tensor axes shards each expert.
+    std::int64_t rest = uniform.tensor;
+    for (const AxisRef& axis : degrees.tensor) {
+      for (const AxisRef& other : degrees.experts) {
+        if (overlaps(axis, other)) rest /= std::min(axis.size, other.size);
+      }
+    }
+    options.push_back(fmt::format("--expert-tensor-parallel-size {}", std::max<std::int64_t>(1, rest)));
+  }
   if (degrees.sequence) options.emplace_back("--sequence-parallel");
   if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");
   // Gradients are only summed over micro-batches.
@@ -235,6 +247,9 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
       "--parallelism.pipeline_parallel_degree 1",
       fmt::format("--training.local_batch_size {}", uniform.micro_batch),
       fmt::format("--training.global_batch_size {}", uniform.global_batch)};
+  if (uniform.experts > 1) {
+    options.push_back(fmt::format("--parallelism.expert_parallel_degree {}", uniform.experts));
+  }
   if (is_narrow) options.emplace_back("--training.dtype bfloat16");
   if (is_sharded) {
     // Weights gathered once a step stay gathered between forward and backward pass.
@@ -253,6 +268,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   // DeepSpeed replicates norms, and this configuration shards no sequence.
   degrees.sequence = false;
   degrees.context.clear();
+  degrees.experts.clear();
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
@@ -298,6 +314,8 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   degrees.sequence = false;
   degrees.context.clear();
   degrees.zero = 0;
+  // Experts are on all devices, or whole on those of each batch.
+  if (num_pieces(degrees.experts) != plan.mesh.num_devices()) degrees.experts.clear();
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   if (plan.graph->is_training()) own.emplace_back("the plan is for training");
@@ -306,6 +324,7 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),
                                    fmt::format("--data-parallel-size {}", uniform.data),
                                    fmt::format("--max-num-seqs {}", uniform.micro_batch)};
+  if (uniform.experts > 1) options.emplace_back("--enable-expert-parallel");
   if (const std::optional<std::int64_t> tokens = tokens_in_cache(*plan.graph)) {
     options.push_back(fmt::format("--max-model-len {}", *tokens));
   }

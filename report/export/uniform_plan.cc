@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/weights.h"
 #include "planner/model_mesh.h"
 #include "report/export/exported_plan.h"
 #include "report/metrics/parallelism_patterns.h"
@@ -141,6 +142,7 @@ GlobalDegrees nearest_degrees(const Plan& plan) {
       devices % (tensor * num_pieces(patterns.sequence)) == 0) {
     degrees.context = patterns.sequence;
   }
+  degrees.experts = patterns.stacked;
   if (plan.graph->is_training()) {
     if (!patterns.gathered.empty()) {
       degrees.zero = 3;
@@ -155,6 +157,7 @@ UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
   UniformPlan uniform;
   uniform.tensor = num_pieces(degrees.tensor);
   uniform.context = num_pieces(degrees.context);
+  uniform.experts = num_pieces(degrees.experts);
   uniform.data = plan.mesh.num_devices() / uniform.tensor / uniform.context;
   const std::int64_t batch = batch_size(*plan.graph);
   uniform.micro_batch = std::max<std::int64_t>(1, batch / uniform.data);

@@ -18,6 +18,7 @@ struct UniformPlan {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
   std::int64_t context = 1;
+  std::int64_t experts = 1;  // pieces of stacked weights by expert, over the same devices
 
   std::int64_t micro_batch = 1;   // rows of the batch that a device takes at once
   std::int64_t global_batch = 1;  // rows of a step

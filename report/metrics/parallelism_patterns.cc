@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "graph/weights.h"
 #include "layouts/layout_axes.h"
-#include "planner/problem/global_degrees.h"
+#include "planner/problem/expert_factors.h"
 
 namespace shardplan {
 namespace {
@@ -105,23 +106,6 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
 }
 
-/// The factor of a contraction that runs through a weight, the other operand and the result: each of its values is a
-/// product with a weight of its own, as of an expert. Nothing if there is none.
-std::optional<std::uint32_t> factor_of_stacked(const ShardingRule& rule, std::size_t weight) {
-  const auto walks = [](const TensorWalk& walk, std::uint32_t factor) {
-    return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
-      return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
-    });
-  };
-  for (std::uint32_t factor = 0; factor < rule.factors.size(); ++factor) {
-    if (rule.factors[factor].size == 1 || !walks(rule.operands[weight], factor) || !walks(rule.results[0], factor))
-      continue;
-    const auto has_it = [&](const TensorWalk& walk) { return walks(walk, factor); };
-    if (rule.operands.size() > 1 && std::all_of(rule.operands.begin(), rule.operands.end(), has_it)) return factor;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
@@ -173,7 +157,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
       if (weight == nullptr || weight->type.shape[0] == vocabulary_size) continue;
-      const std::optional<std::uint32_t> number = factor_of_stacked(operation.rule, i);
+      const std::optional<std::uint32_t> number = stacked_factor(operation.rule, i);
       if (number && !weight->layerwise_parallel) stacked.add(joined(plan.strategies[id].factors[*number]), work);
       weights.add(sorted_cutting_axes(operand(i)), work);
     }

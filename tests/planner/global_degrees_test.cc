@@ -137,6 +137,41 @@ TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
   }
 }
 
+/// Expert parallelism: what has experts cuts these over all devices, everything else cuts the batch.
+TEST(GlobalDegreesTest, ExpertsAreCutInsteadOfTheBatch) {
+  PlanOptions options;
+  options.level = Level::kSpeed;
+  options.overlap = false;  // else replicated experts are as fast
+  const ModelPlanner planner(std::make_shared<const Model>(read_model("configs/mixture.yaml")),
+                             read_cluster("dgx-a100"), options);
+  const Plan free = planner.plan(Level::kSpeed, "auto");
+  for (const int zero : {0, 1, 3}) {
+    SCOPED_TRACE(zero);
+    GlobalDegrees degrees;
+    degrees.zero = zero;
+    degrees.experts = {planner.mesh().whole(0)};
+    std::string why;
+    const std::optional<Plan> found = planner.plan_of_degrees(free, degrees, &why);
+    ASSERT_TRUE(found) << why;
+    EXPECT_EQ(differences(planner, *found, degrees), std::vector<std::string>());
+    const std::optional<Plan> again = planner.plan_of_degrees(*found, degrees, &why);
+    ASSERT_TRUE(again) << why;
+    EXPECT_LE(again->time.step(), found->time.step());
+    const ExpertFactors experts = find_experts(planner.graph());
+    int products = 0;
+    for (const OperatorId id : planner.graph().operators().ids()) {
+      const GraphOperator& op = planner.graph().operators()[id];
+      const Operation& operation = planner.graph().operation(id);
+      if (operation.type->name != "Einsum" || op.pass != Pass::kForward || !experts.factors[id]) continue;
+      ++products;
+      EXPECT_EQ(num_pieces(found->strategies[id].factors[*experts.factors[id]]), 8) << op.name;
+    }
+    EXPECT_GT(products, 1);
+    degrees.experts.clear();
+    EXPECT_NE(differences(planner, *found, degrees), std::vector<std::string>());
+  }
+}
+
 TEST(GlobalDegreesTest, SaysWhyThereIsNoPlan) {
   std::string text = layers("{}");
   text.replace(text.find("B: 32"), 5, "B: 3");

@@ -297,6 +297,21 @@ TEST(ExportTest, ADecodingStepIsEngineArguments) {
   expect_has(export_plan(plan, "megatron").text, "#   the plan is for inference\n");
 }
 
+TEST(ExportTest, ExpertParallelismIsADegree) {
+  PlanOptions options;
+  options.level = Level::kSpeed;
+  options.overlap = false;  // else replicated experts are as fast
+  const Plan plan =
+      ModelPlanner(std::make_shared<const Model>(read_model("configs/mixture.yaml")), read_cluster("dgx-a100"), options)
+          .plan(Level::kSpeed, "auto");
+  const ExportedText megatron = export_plan(plan, "megatron");
+  expect_has(megatron.text, "# The plan is of this kind: data 8 x tensor 1, experts in 8.\n");
+  expect_has(megatron.text, "  --expert-model-parallel-size 8\n  --expert-tensor-parallel-size 1\n");
+  expect_has(export_plan(plan, "torchtitan").text, "  --parallelism.expert_parallel_degree 8\n");
+  expect_has(export_plan(plan, "vllm").text, "  --enable-expert-parallel\n");
+  EXPECT_EQ(export_plan(plan, "deepspeed").text.find("experts in"), std::string::npos) << "it has no such setting";
+}
+
 /// Options of the model that MindSpore also has are in its context, others are named.
 TEST(ExportTest, TheContextHasTheModelsOptions) {
   const auto exported = [](const std::string& parallel) {

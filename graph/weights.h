@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "graph/operator_graph.h"
+
+namespace shardplan {
+
+/// The tensor from which another is made by conversions only.
+TensorId behind_casts(const OperatorGraph& graph, TensorId tensor);
+
+/// The parameter with two or more dimensions that an operand is, possibly through a cast; nothing if it is none.
+std::optional<TensorId> stored_weight(const OperatorGraph& graph, TensorId operand);
+/// The same as a tensor of the graph, or null.
+const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
+
+}  // namespace shardplan

@@ -1,0 +1,77 @@
+#include "planner/problem/expert_factors.h"
+
+#include <algorithm>
+
+#include "graph/batch_factors.h"
+#include "graph/weights.h"
+
+namespace shardplan {
+namespace {
+
+/// The dimension whose first factor this is.
+std::optional<std::uint8_t> dimension_of(const TensorWalk& walk, std::uint32_t factor) {
+  for (std::size_t d = 0; d < walk.size(); ++d) {
+    if (leading_factor(walk, d) == factor) return static_cast<std::uint8_t>(d);
+  }
+  return std::nullopt;
+}
+
+bool walks(const TensorWalk& walk, std::uint32_t factor) {
+  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
+    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
+  });
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> stacked_factor(const ShardingRule& rule, std::size_t weight) {
+  if (rule.operands.size() < 2) return std::nullopt;
+  for (std::uint32_t factor = 0; factor < rule.factors.size(); ++factor) {
+    if (rule.factors[factor].size == 1 || !dimension_of(rule.operands[weight], factor)) continue;
+    const auto has_it = [&](const TensorWalk& walk) { return walks(walk, factor); };
+    if (std::all_of(rule.operands.begin(), rule.operands.end(), has_it) && has_it(rule.results[0])) return factor;
+  }
+  return std::nullopt;
+}
+
+ExpertFactors find_experts(const OperatorGraph& graph) {
+  ExpertFactors found;
+  found.factors.resize(graph.operators().size());
+  found.dimensions.resize(graph.tensors().size());
+  // From products whose operands all have the factor back to those whose input is the same for all experts.
+  IdVector<TensorId, std::optional<std::uint8_t>> is_by_expert(graph.tensors().size());
+  for (std::size_t i = graph.operators().size(); i-- > 0;) {
+    const OperatorId id(i);
+    const GraphOperator& op = graph.operators()[id];
+    const Operation& operation = graph.operation(id);
+    if (op.pass != Pass::kForward || op.results.empty()) continue;
+    const bool is_product = operation.type->work == WorkKind::kContraction;
+    std::optional<std::uint32_t> factor;
+    if (const auto& known = is_by_expert[op.results[0]]) factor = leading_factor(operation.rule.results[0], *known);
+    for (std::size_t k = 0; k < op.operands.size() && is_product && !factor; ++k) {
+      if (stored_weight(graph, op.operands[k])) factor = stacked_factor(operation.rule, k);
+    }
+    for (std::size_t k = 0; k < op.operands.size() && factor; ++k) {
+      const std::optional<std::uint8_t> dimension = dimension_of(operation.rule.operands[k], *factor);
+      const std::optional<TensorId> weight = stored_weight(graph, op.operands[k]);
+      if (!weight) is_by_expert[op.operands[k]] = dimension;
+      if (weight && is_product) found.dimensions[*weight] = dimension;
+    }
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    const ShardingRule& rule = graph.operation(id).rule;
+    std::optional<std::uint32_t>& factor = found.factors[id];
+    for (std::size_t i = 0; i < op.operands.size() && !factor; ++i) {
+      const auto& dimension = found.dimensions[op.operands[i]];
+      if (dimension) factor = leading_factor(rule.operands[i], *dimension);
+    }
+    if (!factor) continue;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      found.dimensions[op.results[i]] = dimension_of(rule.results[i], *factor);
+    }
+  }
+  return found;
+}
+
+}  // namespace shardplan
