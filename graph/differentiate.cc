@@ -302,6 +302,9 @@ class Differentiation : public GradientBuilder {
     if (options_.exchanged_over || options_.summed_means) {
       refuse("devices exchange whole gradients", "auto_parallel or semi_auto_parallel, or a lookup by Gather");
     }
+    if (table.pins && table.pins->gradient_strategy) {
+      refuse("gradient_strategy lays out its gradient", "state_strategy, or a lookup by Gather");
+    }
     if (table.readers.size() > 1) {
       refuse(fmt::format("{} operators read it", table.readers.size()), "one, or lookups by Gather");
     }
@@ -518,8 +521,10 @@ class Differentiation : public GradientBuilder {
       type_name = "Sparse" + type_name;
       attributes.erase("weight_decay");
       operands.push_back(*item.indices);
+      operands.push_back(as_type(item.gradient, gradient_dtype(item.parameter)));
+    } else {
+      operands.push_back(item.gradient);
     }
-    operands.push_back(item.gradient);
     const std::vector<TensorId> results = add(type_name, attributes, operands);
     SHARDPLAN_CHECK(results.size() == stored.size());
     if (parameter.pins && parameter.pins->state_strategy) {

@@ -99,15 +99,18 @@ TEST(DifferentiateTest, NamesThatAreAskedForAgainAreNumbered) {
 }
 
 TEST(DifferentiateTest, RowsAreUpdatedByWhatCanUpdateThem) {
-  const auto error_of = [](const std::string& training, const std::string& more = "", const std::string& last = "y") {
+  const auto error_of = [](const std::string& training, const std::string& more = "", const std::string& last = "y",
+                           const std::string& table = "[16, 4]") {
     try {
       const Model model = read_model_text(
           "shardplan: 1\n"
           "inputs: {ids: {shape: [8], dtype: i32}}\n"
-          "parameters: {table: [16, 4], scale: [4]}\n"
-          "operators:\n"
-          "  rows: {op: SparseGatherV2, in: [table, ids]}\n"
-          "  y:    {op: Mul, in: [rows, scale]}\n" +
+          "parameters: {table: " +
+              table +
+              ", scale: [4]}\n"
+              "operators:\n"
+              "  rows: {op: SparseGatherV2, in: [table, ids]}\n"
+              "  y:    {op: Mul, in: [rows, scale]}\n" +
               more + "  loss: {op: ReduceMean, in: " + last +
               "}\n"
               "loss: loss\n"
@@ -118,6 +121,8 @@ TEST(DifferentiateTest, RowsAreUpdatedByWhatCanUpdateThem) {
       EXPECT_FALSE(graph.find_operator("grad.rows.GatherGrad").has_value());
       const GraphOperator& update = graph.operators()[graph.tensor(*graph.find_tensor("table")).readers.back().op];
       EXPECT_EQ(graph.tensor(update.operands[update.operands.size() - 2]).name, "ids");
+      const bool is_narrow = table.find("bf16") != std::string::npos;
+      EXPECT_EQ(graph.tensor(update.operands.back()).type.dtype, is_narrow ? DataType::kBF16 : DataType::kF32);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -138,6 +143,9 @@ TEST(DifferentiateTest, RowsAreUpdatedByWhatCanUpdateThem) {
             but + "it is bf16 and its copy in f32 is updated; expected a table of f32, or master_copy: false");
   EXPECT_EQ(error_of("optimizer: sgd", "  z:    {op: MatMul, in: [y, table], transpose_b: true}\n", "z"),
             but + "2 operators read it; expected one, or lookups by Gather");
+  EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], gradient_strategy: [8, 1]}"),
+            but + "gradient_strategy lays out its gradient; expected state_strategy, or a lookup by Gather");
+  EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], gradient_dtype: bf16}"), "");
 }
 
 TEST(DifferentiateTest, OperatorsKnowTheirForwardOperatorOrTheirParameter) {
