@@ -9,6 +9,13 @@ std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t 
   return walk[dimension].factors[0];
 }
 
+std::optional<std::uint8_t> led_dimension(const TensorWalk& walk, std::uint32_t factor) {
+  for (std::size_t d = 0; d < walk.size(); ++d) {
+    if (leading_factor(walk, d) == factor) return static_cast<std::uint8_t>(d);
+  }
+  return std::nullopt;
+}
+
 BatchFactors find_batch(const OperatorGraph& graph) {
   BatchFactors found;
   found.factors.resize(graph.operators().size());
@@ -45,10 +52,8 @@ BatchFactors find_batch(const OperatorGraph& graph) {
     const bool has_batch = take_from(batch) || take_from_forward();
     if (!has_batch && (op.pass != Pass::kForward || !take_from(own))) continue;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const std::size_t rank = rule.results[i].size();
-      std::size_t dimension = 0;
-      while (dimension < rank && leading_factor(rule.results[i], dimension) != factor) ++dimension;
-      if (dimension < rank) (has_batch ? batch : own)[op.results[i]] = static_cast<std::uint8_t>(dimension);
+      const Dimension dimension = led_dimension(rule.results[i], *factor);
+      if (dimension) (has_batch ? batch : own)[op.results[i]] = dimension;
     }
   }
   for (const TensorId id : graph.tensors().ids()) found.has_batch.push_back(batch[id] == 0);

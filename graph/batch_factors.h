@@ -20,5 +20,7 @@ BatchFactors find_batch(const OperatorGraph& graph);
 
 /// The first factor that a dimension walks (the major one of a compound dimension), if any.
 std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t dimension = 0);
+/// The dimension of which this is the first factor, if any.
+std::optional<std::uint8_t> led_dimension(const TensorWalk& walk, std::uint32_t factor);
 
 }  // namespace shardplan

@@ -263,8 +263,8 @@ class Differentiation : public GradientBuilder {
         check_rows(op);
         return;
       }
-      throw InputError(op.place, "{}: {} looks up {}; in training it takes a parameter", op.name, operation.type->name,
-                       forward_.tensor(op.operands[0]).name);
+      throw InputError(op.place, "{}: {} looks up {}, which is computed; expected a parameter, or a lookup by Gather",
+                       op.name, operation.type->name, forward_.tensor(op.operands[0]).name);
     }
     if (operation.type->gradient == nullptr) {
       throw InputError(op.place, "{}: {} has no gradient, but lies between the loss and trained parameters", op.name,
@@ -294,11 +294,13 @@ class Differentiation : public GradientBuilder {
     };
     const bool has_update = options_.optimizer == "sgd" || options_.optimizer == "adam";
     if (!has_update) refuse("the optimizer is " + options_.optimizer, "sgd or adam, or a lookup by Gather");
-    if (options_.weight_decay != 0) refuse("weight_decay takes of all of them", "weight_decay: 0");
-    if (options_.clip_norm > 0)
+    if (options_.weight_decay != 0) refuse("weight_decay shrinks all rows", "weight_decay: 0, or a lookup by Gather");
+    if (options_.clip_norm > 0) {
       refuse("clip_norm needs the norm of its gradient", "no clip_norm, or a lookup by Gather");
-    if (options_.micro_batches > 1)
+    }
+    if (options_.micro_batches > 1) {
       refuse("micro_batches add up whole gradients", "one micro-batch, or a lookup by Gather");
+    }
     if (options_.exchanged_over || options_.summed_means) {
       refuse("devices exchange whole gradients", "auto_parallel or semi_auto_parallel, or a lookup by Gather");
     }

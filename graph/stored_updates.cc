@@ -1,7 +1,6 @@
 #include "graph/stored_updates.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "operators/per_device.h"

@@ -40,8 +40,7 @@ Command export_command() {
   command.description =
       "Whatever the framework cannot express becomes a comment at its place in the output, and a notice counts these "
       "comments. For frameworks with one setting for the whole model (megatron, torchtitan, deepspeed, vllm) the "
-      "nearest "
-      "plan that they can run is written, with its cost next to that of this plan.";
+      "nearest plan that they can run is written, with its cost next to that of this plan.";
   command.examples = {
       {"out/plan.json --to jax", "a mesh and PartitionSpecs"},
       {"configs/mlp.yaml --to mindspore", "plan the model, then print Layout and shard calls"},

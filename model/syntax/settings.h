@@ -42,8 +42,8 @@ Settings read_settings(const YamlDocument& document, const YamlNode& node, const
                        std::vector<Diagnostic>& faults);
 
 /// Option text `NAME=ENTRY` of --set: a list of entries is the in_strategy of an operator or block, one entry the
-/// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy, .level, .gather_again or a
-/// key of a parameter's training (.state_dtype). Returns the name without that ending.
+/// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy, .level, .gather_again,
+/// .requires_grad or a key of a parameter's training (.state_dtype). Returns the name without that ending.
 std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
                             std::vector<Diagnostic>& faults);
 

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "operators/building/attributes.h"
 #include "operators/building/gradient_support.h"
+#include "operators/building/indices.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
 
@@ -26,13 +30,6 @@ Shape join(Shape left, const Shape& middle, const Shape& right) {
   left.insert(left.end(), middle.begin(), middle.end());
   left.insert(left.end(), right.begin(), right.end());
   return left;
-}
-
-void check_indices(const Operation& operation, std::size_t operand) {
-  if (is_floating(operation.operands[operand].dtype)) {
-    operand_error(operation, fmt::format("{} are {}; expected integers", operation.type->signature.operands[operand],
-                                         to_string(operation.operands[operand].dtype)));
-  }
 }
 
 /// A table and its rows: [pre.., v, post..] and [pre.., indices.., post..].
@@ -75,22 +72,6 @@ TableShapes scatter_shapes(const Operation& operation) {
                                          to_string(indices), operation.type->signature.operands[1]));
   }
   return {slice(rows, 0, axis), indices, slice(rows, axis + indices.size(), rows.size()), size};
-}
-
-/// Calls `body(offset in the table, offset in the rows)` for each row that the box of the table holds.
-template <class Body>
-void for_each_row(const Shape& rows, std::size_t pre_rank, const OperandView& indices, const Box& table, Body body) {
-  const std::int64_t before = num_elements(slice(rows, 0, pre_rank));
-  const std::int64_t count = num_elements(indices.shape);
-  const std::int64_t width = num_elements(rows) / std::max<std::int64_t>(1, before * count);
-  for (std::int64_t p = 0; p < before; ++p) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double index = indices.data[i];
-      if (!(index >= static_cast<double>(table.begin) && index < static_cast<double>(table.end))) continue;
-      const std::int64_t row = static_cast<std::int64_t>(index) - table.begin;
-      body((p * table.size() + row) * width, (p * count + i) * width, width);
-    }
-  }
 }
 
 std::vector<TensorType> infer_gather(const Operation& operation) {
@@ -378,23 +359,39 @@ std::int64_t segment_extent(const Operation& operation, std::size_t operand) {
 
 std::int64_t one_hot_extent(const Operation& operation, std::size_t) { return operation.integer("depth"); }
 
+/// What picks rows of its first operand by its second.
+OperatorType lookup(std::string name, const char* signature, std::string axis,
+                    std::vector<TensorType> (*infer)(const Operation&)) {
+  return {.name = std::move(name),
+          .signature = signature,
+          .attributes = {integer("axis", 0, std::move(axis))},
+          .infer = infer,
+          .rule_text = "v h, b -> b h; v: sum, of masked rows",
+          .rule = gather_rule,
+          .linear = {{Signature(signature).operands[0]}},
+          .kernel = gather_kernel,
+          .flops_per_point = 0,
+          .index_extent = gather_extent,
+          .picks_elements = true};
+}
+
 }  // namespace
 
 std::vector<OperatorType> indexing_operators() {
+  OperatorType gather = lookup("Gather", "params, indices -> y", "of params, along which indices pick", infer_gather);
+  gather.gradient = gather_gradient;
+  gather.role = OperatorRole::kLookup;
+  OperatorType select = lookup("IndexSelect", "x, index -> y", "of x, along which the index picks", infer_index_select);
+  select.gradient = gather_gradient;
+  OperatorType sparse_gather =
+      lookup("SparseGatherV2", "params, indices -> y", "of params, along which indices pick: 0", infer_sparse_gather);
+  sparse_gather.role = OperatorRole::kLookup;
+  sparse_gather.updates_rows = true;
+  sparse_gather.notes =
+      "training  params has no gradient of its own size: only the rows that were looked up are updated, by sgd\n"
+      "          or adam without weight_decay (whose moments then decay only in such steps)";
   return {
-      {.name = "Gather",
-       .signature = "params, indices -> y",
-       .attributes = {integer("axis", 0, "of params, along which indices pick")},
-       .infer = infer_gather,
-       .rule_text = "v h, b -> b h; v: sum, of masked rows",
-       .rule = gather_rule,
-       .linear = {{"params"}},
-       .kernel = gather_kernel,
-       .gradient = gather_gradient,
-       .flops_per_point = 0,
-       .role = OperatorRole::kLookup,
-       .index_extent = gather_extent,
-       .picks_elements = true},
+      std::move(gather),
       {.name = "GatherGrad",
        .signature = "dy, indices -> dparams",
        .attributes = {integer("axis", 0, "as the forward operator's"),
@@ -406,34 +403,8 @@ std::vector<OperatorType> indexing_operators() {
        .kernel = scatter_rows_kernel,
        .flops_per_point = 0,
        .is_internal = true},
-      {.name = "IndexSelect",
-       .signature = "x, index -> y",
-       .attributes = {integer("axis", 0, "of x, along which the index picks")},
-       .infer = infer_index_select,
-       .rule_text = "v h, b -> b h; v: sum, of masked rows",
-       .rule = gather_rule,
-       .linear = {{"x"}},
-       .kernel = gather_kernel,
-       .gradient = gather_gradient,
-       .flops_per_point = 0,
-       .index_extent = gather_extent,
-       .picks_elements = true},
-      {.name = "SparseGatherV2",
-       .signature = "params, indices -> y",
-       .attributes = {integer("axis", 0, "of params, along which indices pick: 0")},
-       .infer = infer_sparse_gather,
-       .rule_text = "v h, b -> b h; v: sum, of masked rows",
-       .rule = gather_rule,
-       .linear = {{"params"}},
-       .kernel = gather_kernel,
-       .flops_per_point = 0,
-       .role = OperatorRole::kLookup,
-       .index_extent = gather_extent,
-       .picks_elements = true,
-       .updates_rows = true,
-       .notes =
-           "training  params has no gradient of its own size: only the rows that were looked up are updated, by sgd\n"
-           "          or adam without weight_decay (whose moments then decay only in such steps)"},
+      std::move(select),
+      std::move(sparse_gather),
       {.name = "GatherElements",
        .signature = "x, indices -> y",
        .attributes = {integer("dim", std::nullopt, "of x, along which each index picks one element")},

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "operators/building/attributes.h"
+#include "operators/building/indices.h"
 #include "operators/building/rule_builder.h"
 #include "operators/building/strided_loop.h"
 
@@ -24,9 +24,7 @@ std::vector<TensorType> infer_cache_update(const Operation& operation) {
   const TensorType& indices = operation.operands[1];
   const TensorType& updates = operation.operands[2];
   const std::size_t axis = token_axis(operation);
-  if (is_floating(indices.dtype)) {
-    operand_error(operation, fmt::format("indices are {}; expected integers", to_string(indices.dtype)));
-  }
+  check_indices(operation, 1);
   if (indices.shape != Shape{var.shape[0]}) {
     operand_error(operation, fmt::format("indices are {}; expected [{}], the first dimension of var",
                                          to_string(indices.shape), var.shape[0]));

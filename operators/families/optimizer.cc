@@ -5,16 +5,12 @@
 #include <cmath>
 #include <utility>
 
+#include "operators/building/adam.h"
 #include "operators/building/attributes.h"
 #include "operators/building/rule_builder.h"
 
 namespace shardplan {
 namespace {
-
-/// Adam's count of steps is a scalar, all other operands are shaped as the parameter.
-bool is_step(const Operation& operation, std::size_t operand) {
-  return operation.type->signature.operands[operand] == "step";
-}
 
 std::vector<TensorType> infer_update(const Operation& operation) {
   const TensorType& parameter = operation.operands[0];
@@ -61,26 +57,18 @@ void momentum_kernel(const KernelCall& call) {
   }
 }
 
-/// Kingma and Ba, 2015, with the corrections of both moments' bias.
 void adam_kernel(const KernelCall& call) {
-  const double rate = call.operation.number("learning_rate");
-  const double beta1 = call.operation.number("beta1");
-  const double beta2 = call.operation.number("beta2");
-  const double eps = call.operation.number("eps");
   const double decay = call.operation.number("weight_decay");
   const bool is_decoupled = call.operation.type->name == "ApplyAdamW";
   const double step = call.operands[3].data[0] + 1;
-  const double correction1 = 1 - std::pow(beta1, step);
-  const double correction2 = 1 - std::pow(beta2, step);
+  const Adam adam(call.operation, step);
   const std::int64_t size = num_elements(call.results[0].shape);
   for (std::int64_t i = 0; i < size; ++i) {
     const double parameter = call.operands[0].data[i];
     const double gradient = call.operands[4].data[i] + (is_decoupled ? 0 : decay * parameter);
-    const double m = beta1 * call.operands[1].data[i] + (1 - beta1) * gradient;
-    const double v = beta2 * call.operands[2].data[i] + (1 - beta2) * gradient * gradient;
-    const double change =
-        (m / correction1) / (std::sqrt(v / correction2) + eps) + (is_decoupled ? decay * parameter : 0);
-    call.results[0].data[i] = parameter - rate * change;
+    double m = call.operands[1].data[i], v = call.operands[2].data[i];
+    const double change = adam.change(gradient, m, v) + (is_decoupled ? decay * parameter : 0);
+    call.results[0].data[i] = parameter - adam.rate() * change;
     call.results[1].data[i] = m;
     call.results[2].data[i] = v;
   }
@@ -118,11 +106,8 @@ OperatorType update(std::string name, Signature signature, std::vector<Attribute
 }
 
 OperatorType adam(std::string name) {
-  return update(
-      std::move(name), "param, m, v, step, grad -> param, m, v, step",
-      {number("beta1", 0.9, "decay of the first moment"), number("beta2", 0.999, "decay of the second moment"),
-       number("eps", 1e-8, "added to the root of the second moment")},
-      "..., ..., ..., , ... -> ..., ..., ..., ", {}, adam_kernel, 14);
+  return update(std::move(name), "param, m, v, step, grad -> param, m, v, step", adam_attributes(),
+                "..., ..., ..., , ... -> ..., ..., ..., ", {}, adam_kernel, 14);
 }
 
 }  // namespace

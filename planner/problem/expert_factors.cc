@@ -8,14 +8,6 @@
 namespace shardplan {
 namespace {
 
-/// The dimension whose first factor this is.
-std::optional<std::uint8_t> dimension_of(const TensorWalk& walk, std::uint32_t factor) {
-  for (std::size_t d = 0; d < walk.size(); ++d) {
-    if (leading_factor(walk, d) == factor) return static_cast<std::uint8_t>(d);
-  }
-  return std::nullopt;
-}
-
 bool walks(const TensorWalk& walk, std::uint32_t factor) {
   return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
     return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
@@ -27,7 +19,7 @@ bool walks(const TensorWalk& walk, std::uint32_t factor) {
 std::optional<std::uint32_t> stacked_factor(const ShardingRule& rule, std::size_t weight) {
   if (rule.operands.size() < 2) return std::nullopt;
   for (std::uint32_t factor = 0; factor < rule.factors.size(); ++factor) {
-    if (rule.factors[factor].size == 1 || !dimension_of(rule.operands[weight], factor)) continue;
+    if (rule.factors[factor].size == 1 || !led_dimension(rule.operands[weight], factor)) continue;
     const auto has_it = [&](const TensorWalk& walk) { return walks(walk, factor); };
     if (std::all_of(rule.operands.begin(), rule.operands.end(), has_it) && has_it(rule.results[0])) return factor;
   }
@@ -52,7 +44,7 @@ ExpertFactors find_experts(const OperatorGraph& graph) {
       if (stored_weight(graph, op.operands[k])) factor = stacked_factor(operation.rule, k);
     }
     for (std::size_t k = 0; k < op.operands.size() && factor; ++k) {
-      const std::optional<std::uint8_t> dimension = dimension_of(operation.rule.operands[k], *factor);
+      const std::optional<std::uint8_t> dimension = led_dimension(operation.rule.operands[k], *factor);
       const std::optional<TensorId> weight = stored_weight(graph, op.operands[k]);
       if (!weight) is_by_expert[op.operands[k]] = dimension;
       if (weight && is_product) found.dimensions[*weight] = dimension;
@@ -68,7 +60,7 @@ ExpertFactors find_experts(const OperatorGraph& graph) {
     }
     if (!factor) continue;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      found.dimensions[op.results[i]] = dimension_of(rule.results[i], *factor);
+      found.dimensions[op.results[i]] = led_dimension(rule.results[i], *factor);
     }
   }
   return found;

@@ -26,12 +26,6 @@ std::int64_t common_pieces(const AxisRef& a, const AxisRef& b) {
   return std::max<std::int64_t>(1, std::min(a.end(), b.end()) / std::max(a.before, b.before));
 }
 
-std::int64_t common_pieces(const AxisRef& a, const std::vector<AxisRef>& others) {
-  std::int64_t pieces = 1;
-  for (const AxisRef& other : others) pieces *= common_pieces(a, other);
-  return pieces;
-}
-
 bool is_product_or_lookup(const OperatorGraph& graph, OperatorId op) {
   const OperatorType& type = *graph.operation(op).type;
   return type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup;
@@ -53,6 +47,14 @@ std::optional<std::uint32_t> sequence_factor(const Operation& operation) {
 }
 
 }  // namespace
+
+std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
+  std::int64_t pieces = 1;
+  for (const AxisRef& axis : a) {
+    for (const AxisRef& other : b) pieces *= common_pieces(axis, other);
+  }
+  return pieces;
+}
 
 DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versions, const DeviceMesh& mesh,
                          GlobalDegrees degrees)
@@ -112,8 +114,8 @@ void DegreesKind::find_between() {
 DegreesKind::Pieces DegreesKind::pieces(const std::vector<AxisRef>& axes) const {
   Pieces found;
   for (const AxisRef& axis : axes) {
-    const std::int64_t tensor = common_pieces(axis, degrees_.tensor);
-    const std::int64_t context = common_pieces(axis, degrees_.context);
+    const std::int64_t tensor = common_pieces({axis}, degrees_.tensor);
+    const std::int64_t context = common_pieces({axis}, degrees_.context);
     found.tensor *= tensor;
     found.context *= context;
     found.data *= axis.size / (tensor * context);
@@ -129,10 +131,11 @@ bool DegreesKind::is_demanded(OperatorId id) const {
 }
 
 bool DegreesKind::has_expert_weight(const GraphOperator& op) const {
-  return op.pass == Pass::kForward && std::any_of(op.operands.begin(), op.operands.end(), [&](TensorId operand) {
-           const std::optional<TensorId> weight = stored_weight(graph_, operand);
-           return weight && experts_.dimensions[*weight];
-         });
+  const auto is_expert_weight = [&](TensorId operand) {
+    const std::optional<TensorId> weight = stored_weight(graph_, operand);
+    return weight && experts_.dimensions[*weight];
+  };
+  return op.pass == Pass::kForward && std::ranges::any_of(op.operands, is_expert_weight);
 }
 
 bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {

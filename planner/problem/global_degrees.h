@@ -23,6 +23,9 @@ struct GlobalDegrees {
   std::vector<AxisRef> experts = {};  // shard stacked weights by expert, and all that is computed by experts
 };
 
+/// The number of pieces that two lists of disjoint axes have in common: the product of their common sub-axes.
+std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b);
+
 /// The strategies and layouts of plans with given degrees. On pcie=2, hccs=4 with `tensor` = hccs:
 ///
 ///   an operator with the batch      cuts it over pcie, and nothing else over pcie

@@ -179,14 +179,8 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
                                    fmt::format("--global-batch-size {}", uniform.global_batch)};
   if (uniform.experts > 1) {
     options.push_back(fmt::format("--expert-model-parallel-size {}", uniform.experts));
-    // The rest of the tensor axes shards each expert.
-    std::int64_t rest = uniform.tensor;
-    for (const AxisRef& axis : degrees.tensor) {
-      for (const AxisRef& other : degrees.experts) {
-        if (overlaps(axis, other)) rest /= std::min(axis.size, other.size);
-      }
-    }
-    options.push_back(fmt::format("--expert-tensor-parallel-size {}", std::max<std::int64_t>(1, rest)));
+    const std::int64_t of_each = uniform.tensor / common_pieces(degrees.tensor, degrees.experts);
+    options.push_back(fmt::format("--expert-tensor-parallel-size {}", of_each));
   }
   if (degrees.sequence) options.emplace_back("--sequence-parallel");
   if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");

@@ -134,7 +134,7 @@ TEST(DifferentiateTest, RowsAreUpdatedByWhatCanUpdateThem) {
   EXPECT_EQ(error_of("optimizer: momentum"),
             but + "the optimizer is momentum; expected sgd or adam, or a lookup by Gather");
   EXPECT_EQ(error_of("optimizer: sgd, weight_decay: 0.1"),
-            but + "weight_decay takes of all of them; expected weight_decay: 0");
+            but + "weight_decay shrinks all rows; expected weight_decay: 0, or a lookup by Gather");
   EXPECT_EQ(error_of("optimizer: sgd, clip_norm: 1"),
             but + "clip_norm needs the norm of its gradient; expected no clip_norm, or a lookup by Gather");
   EXPECT_EQ(error_of("optimizer: sgd, micro_batches: 2"),
