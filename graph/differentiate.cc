@@ -307,6 +307,9 @@ class Differentiation : public GradientBuilder {
     if (table.pins && table.pins->gradient_strategy) {
       refuse("gradient_strategy lays out its gradient", "state_strategy, or a lookup by Gather");
     }
+    if (table.comm_fusion.value_or(0) > 0) {
+      refuse("comm_fusion joins the exchanges of gradients", "comm_fusion: 0, or a lookup by Gather");
+    }
     if (table.readers.size() > 1) {
       refuse(fmt::format("{} operators read it", table.readers.size()), "one, or lookups by Gather");
     }

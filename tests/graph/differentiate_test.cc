@@ -145,6 +145,9 @@ TEST(DifferentiateTest, RowsAreUpdatedByWhatCanUpdateThem) {
             but + "2 operators read it; expected one, or lookups by Gather");
   EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], gradient_strategy: [8, 1]}"),
             but + "gradient_strategy lays out its gradient; expected state_strategy, or a lookup by Gather");
+  EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], comm_fusion: 2}"),
+            but + "comm_fusion joins the exchanges of gradients; expected comm_fusion: 0, or a lookup by Gather");
+  EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], comm_fusion: 0}"), "");
   EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], gradient_dtype: bf16}"), "");
 }
 
