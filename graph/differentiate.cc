@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "graph/name_table.h"
+#include "graph/row_updates.h"
 #include "graph/stored_updates.h"
 #include "operators/per_device.h"
 
@@ -260,7 +261,7 @@ class Differentiation : public GradientBuilder {
     if (operation.type->updates_rows && needed[0]) {
       if (forward_.tensor(op.operands[0]).kind == TensorKind::kParameter) {
         rows_[op.operands[0]] = Rows{op.operands[1], *result_gradients[0]};
-        check_rows(op);
+        check_row_updates(forward_, op, options_);
         return;
       }
       throw InputError(op.place, "{}: {} looks up {}, which is computed; expected a parameter, or a lookup by Gather",
@@ -282,40 +283,6 @@ class Differentiation : public GradientBuilder {
       SHARDPLAN_CHECK(type(*found[i]).shape == type(op.operands[i]).shape);
       set_gradient_for(*found[i], op.operands[i]);
       gradients_[op.operands[i]].push_back(*found[i]);
-    }
-  }
-
-  /// Rows are updated by the optimizers that have such an update, once for each step and with nothing in between.
-  void check_rows(const GraphOperator& lookup) const {
-    const GraphTensor& table = forward_.tensor(lookup.operands[0]);
-    const auto refuse = [&](std::string_view found, std::string_view wanted) {
-      throw InputError(lookup.place, "{}: only the rows of {} that were looked up are updated, but {}; expected {}",
-                       lookup.name, table.name, found, wanted);
-    };
-    const bool has_update = options_.optimizer == "sgd" || options_.optimizer == "adam";
-    if (!has_update) refuse("the optimizer is " + options_.optimizer, "sgd or adam, or a lookup by Gather");
-    if (options_.weight_decay != 0) refuse("weight_decay shrinks all rows", "weight_decay: 0, or a lookup by Gather");
-    if (options_.clip_norm > 0) {
-      refuse("clip_norm needs the norm of its gradient", "no clip_norm, or a lookup by Gather");
-    }
-    if (options_.micro_batches > 1) {
-      refuse("micro_batches add up whole gradients", "one micro-batch, or a lookup by Gather");
-    }
-    if (options_.exchanged_over || options_.summed_means) {
-      refuse("devices exchange whole gradients", "auto_parallel or semi_auto_parallel, or a lookup by Gather");
-    }
-    if (table.pins && table.pins->gradient_strategy) {
-      refuse("gradient_strategy lays out its gradient", "state_strategy, or a lookup by Gather");
-    }
-    if (table.comm_fusion.value_or(0) > 0) {
-      refuse("comm_fusion joins the exchanges of gradients", "comm_fusion: 0, or a lookup by Gather");
-    }
-    if (table.readers.size() > 1) {
-      refuse(fmt::format("{} operators read it", table.readers.size()), "one, or lookups by Gather");
-    }
-    if (element_bytes(table.type.dtype) < element_bytes(DataType::kF32) && options_.master_copy) {
-      refuse(fmt::format("it is {} and its copy in f32 is updated", to_string(table.type.dtype)),
-             "a table of f32, or master_copy: false");
     }
   }
 
