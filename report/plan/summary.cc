@@ -66,9 +66,9 @@ std::string step_line(const Plan& plan) {
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
   const std::string least = plan.overlapped_bound ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
-  return fmt::format("  overlap     {:<9}  of {} communication exposed; without overlap {}{}\n",
-                     format_time(plan.time.exposed), format_time(plan.time.communication),
-                     format_time(plan.time.additive()), least);
+  return figure_line("overlap", format_time(plan.time.exposed),
+                     fmt::format("of {} communication exposed; without overlap {}{}",
+                                 format_time(plan.time.communication), format_time(plan.time.additive()), least));
 }
 
 /// Percentage of the step: "62", "9.3", "0.4".
@@ -125,9 +125,9 @@ std::string path_table(const Plan& plan, const std::vector<PathClass>& classes) 
 std::string startup_line(const Plan& plan) {
   const std::size_t count = plan.program.broadcasts.size();
   if (count == 0) return {};
-  return fmt::format("  start-up    {:<9}  {} broadcast{} of parameters and states, {} per device, once\n",
-                     format_time(startup_time(plan.program)), count, count == 1 ? "" : "s",
-                     format_bytes(startup_bytes(plan.program)));
+  return figure_line("start-up", format_time(startup_time(plan.program)),
+                     fmt::format("{} broadcast{} of parameters and states, {} per device, once", count,
+                                 count == 1 ? "" : "s", format_bytes(startup_bytes(plan.program))));
 }
 
 /// Parameters of which every device has its own, and statistics of its part of the batch; the proof's single device has
@@ -173,7 +173,7 @@ std::string objective_line(const Plan& plan) {
     if (plan.mesh.num_devices() == 1 && plan.status == PlanStatus::kFeasible && share) {
       known += fmt::format("; its order is within {} % of the optimum: none takes less than {}", gap_text(share), best);
     }
-    return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, known);
+    return figure_line(to_string(plan.options.level), figure, known);
   }
   std::string verdict;
   bool is_optimal = plan.status == PlanStatus::kOptimal;
@@ -194,7 +194,7 @@ std::string objective_line(const Plan& plan) {
   }
   if (plan.mindspore) verdict += ", for the given forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
-  return fmt::format("  {:<10}  {:<9}  {}\n", to_string(plan.options.level), figure, verdict);
+  return figure_line(to_string(plan.options.level), figure, verdict);
 }
 
 /// How much free layers could gain, if known.
@@ -210,7 +210,7 @@ std::string layers_line(const Plan& plan) {
     const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(found);
     verdict = fmt::format("free layers could save at most {} % {}", gap_text(share), of[number_of(plan.options.level)]);
   }
-  return fmt::format("  layers      {:<9}  {}\n", "uniform", verdict);
+  return figure_line("layers", "uniform", verdict);
 }
 
 /// MindSpore's cost model on the forward strategies that it chose.
@@ -222,8 +222,8 @@ std::string mindspore_line(const Plan& plan) {
   const std::string verdict = cost == bound ? "optimal: no forward strategies have less"
                                             : fmt::format("no forward strategies have less than {}",
                                                           three_digits(bound.weighted_bytes() / size));
-  return fmt::format("  mindspore   {:<9}  weighted bytes of its cost model; {}\n",
-                     fmt::format("{} {}", three_digits(cost.weighted_bytes() / size), unit), verdict);
+  return figure_line("mindspore", fmt::format("{} {}", three_digits(cost.weighted_bytes() / size), unit),
+                     "weighted bytes of its cost model; " + verdict);
 }
 
 // --- mesh: auto ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,12 @@ ColumnUnit pick_unit(std::int64_t largest, const std::array<Unit, 4>& units) {
   return {unit->name, unit->size, value >= 9.995 * unit->size || unit->size == 1 ? 1 : 2};
 }
 
+/// The words after `head`, those that do not fit below the first of them.
+std::string hung(std::string head, std::string_view words) {
+  const std::vector<std::string> lines = wrapped(words, kTerminalWidth - head.size());
+  return fmt::format("{}{}\n", head, fmt::join(lines, "\n" + std::string(head.size(), ' ')));
+}
+
 }  // namespace
 
 std::string styled(std::string_view text, TextStyle style, bool colour) {
@@ -85,9 +91,11 @@ std::vector<std::string> wrapped(std::string_view words, std::size_t width, std:
 }
 
 std::string wrapped_line(std::string_view key, std::string_view words) {
-  constexpr std::size_t kIndent = 14;
-  return fmt::format("  {:<12}{}\n", key,
-                     fmt::join(wrapped(words, kTerminalWidth - kIndent), "\n" + std::string(kIndent, ' ')));
+  return hung(fmt::format("  {:<12}", key), words);
+}
+
+std::string figure_line(std::string_view key, std::string_view figure, std::string_view words) {
+  return hung(fmt::format("  {:<12}{:<9}  ", key, figure), words);
 }
 
 }  // namespace shardplan

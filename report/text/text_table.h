@@ -68,4 +68,7 @@ std::vector<std::string> wrapped(std::string_view words, std::size_t width, std:
 /// "key" in a column of 12 after two blanks, then the text, wrapped to a width of 100 in its own column.
 std::string wrapped_line(std::string_view key, std::string_view words);
 
+/// "key" as in `wrapped_line`, a figure in a column of 9, then the text, wrapped to a width of 100 in its own column.
+std::string figure_line(std::string_view key, std::string_view figure, std::string_view words);
+
 }  // namespace shardplan

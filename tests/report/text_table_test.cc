@@ -45,13 +45,19 @@ TEST(TextTableTest, OneThingIsNotSeveral) {
 TEST(TextTableTest, LineBreaksWithinTheWidth) {
   std::string words;
   for (int i = 0; i < 40; ++i) words += "word ";
-  const std::string text = wrapped_line("peak", words);
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    EXPECT_LE(end - begin, 100U);
-    begin = end + 1;
-  }
-  EXPECT_TRUE(text.starts_with("  peak        word word"));
+  const auto expect_hanging = [](std::string_view text, std::string_view head) {
+    EXPECT_TRUE(text.starts_with(head)) << text;
+    const std::size_t column = head.find("word");
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      EXPECT_LE(end - begin, 100U);
+      EXPECT_EQ(text.find("word", begin), begin + column) << text;
+      begin = end + 1;
+    }
+  };
+  expect_hanging(wrapped_line("peak", words), "  peak        word word");
+  expect_hanging(figure_line("peak", "3.2 GiB", words), "  peak        3.2 GiB    word word");
+  EXPECT_EQ(figure_line("peak", "3.2 GiB", "in all"), "  peak        3.2 GiB    in all\n");
 }
 
 TEST(TextTableTest, TextHangsWhatFollowsAndBreaksNoWord) {
