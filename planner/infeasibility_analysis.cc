@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "costmodel/cluster/cluster.h"
 #include "graph/folded_names.h"
+#include "model/planned_model.h"
 #include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"
 #include "planner/search/default_limits.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr std::uint64_t kWork = 100'000'000;
 /// Limit for user strategies that are left out one by one.
 constexpr std::size_t kMostDecisions = 4;
+/// Limit for how many times as many micro-batches or nodes are tried.
+constexpr std::int64_t kMostTimes = 1024;
 
 /// A decision that the user wrote in one place, with all operators and tensors it concerns.
 struct Decision {
@@ -62,11 +65,8 @@ class InfeasibilityAnalysis {
     // smaller.
     const bool fits_stored = least_stored(smallest_.cluster.num_devices()) <= smallest_.usable;
     if (fits_stored) try_free_layers();
-    if (fits_stored && smallest_.graph->is_training()) {
-      try_micro_batches();
-      for (const std::string& block : blocks_to_recompute()) try_recompute(block);
-    }
-    if (least_stored(2 * smallest_.cluster.num_devices()) <= smallest_.usable) try_twice_the_nodes();
+    if (fits_stored && smallest_.graph->is_training()) try_training();
+    try_more_nodes();
     Infeasibility::Remedy larger;
     larger.device_memory = smallest_.memory.peak + smallest_.cluster.device.reserved;
     larger.peak = smallest_.memory.peak;
@@ -85,16 +85,15 @@ class InfeasibilityAnalysis {
     return sum / devices;
   }
 
-  /// The plan with the least memory of a changed model; nothing if it cannot be planned.
-  std::optional<Plan> smallest_of(Model model, const Cluster& cluster) const {
-    return smallest_of(std::move(model), cluster, smallest_.options);
-  }
-
-  std::optional<Plan> smallest_of(Model model, const Cluster& cluster, PlanOptions options) const {
+  /// The plan with the least memory of a changed model, which recomputes these blocks too; nothing if it cannot be
+  /// planned.
+  std::optional<Plan> smallest_of(Model model, const Cluster& cluster, PlanOptions options,
+                                  const std::vector<std::string>& recomputed = {}) const {
     if (stop_.stop_requested()) return std::nullopt;
     options.work_limit = kWork;
     if (cluster.num_devices() != smallest_.cluster.num_devices()) options.pieces.clear();  // of another mesh
     try {
+      if (!recomputed.empty()) model = recomputing(one_micro_batch(model), recomputed);
       const ModelPlanner planning(std::make_shared<const Model>(std::move(model)), cluster, options);
       Plan plan = planning.smallest(stop_);
       if (!plan.program.instructions.empty()) return plan;
@@ -105,10 +104,6 @@ class InfeasibilityAnalysis {
   }
 
   /// Records the change if it makes the plan with the least memory fit.
-  void try_change(Infeasibility::Remedy remedy, Model model, const Cluster& cluster) {
-    note_if_fits(std::move(remedy), smallest_of(std::move(model), cluster));
-  }
-
   void note_if_fits(Infeasibility::Remedy remedy, const std::optional<Plan>& plan) {
     if (!plan || !plan->fits()) return;
     const auto before = static_cast<double>(smallest_.time.step());
@@ -126,21 +121,39 @@ class InfeasibilityAnalysis {
     note_if_fits(std::move(remedy), smallest_of(*smallest_.model, smallest_.cluster, std::move(options)));
   }
 
-  void try_micro_batches() {
-    const std::size_t before = answer_.remedies.size();
-    for (const std::int64_t times : {2, 4}) {
-      Model model = *smallest_.model;
-      model.training->micro_batches *= times;
-      Infeasibility::Remedy remedy;
-      remedy.kind = Infeasibility::Remedy::Kind::kMicroBatches;
-      remedy.micro_batches = model.training->micro_batches;
-      try_change(std::move(remedy), std::move(model), smallest_.cluster);
-      if (answer_.remedies.size() > before) return;
-    }
+  /// The least power of two, at least 2, that the memory above what is stored is to be divided by.
+  std::int64_t least_times(const Plan& plan) const {
+    const Bytes stored = least_stored(plan.cluster.num_devices());
+    std::int64_t times = 2;
+    while (times < kMostTimes && (plan.usable - stored) * times < plan.memory.peak - stored) times *= 2;
+    return times;
   }
 
-  /// The block inside a layer whose activations take the most memory at the peak, and the layer.
-  std::vector<std::string> blocks_to_recompute() const {
+  /// The plan that recomputes `blocks` too, in `times` as many micro-batches.
+  std::optional<Plan> try_training(const std::vector<std::string>& blocks, std::int64_t times) {
+    Model model = *smallest_.model;
+    model.training->micro_batches *= times;
+    Infeasibility::Remedy remedy;
+    remedy.kind = Infeasibility::Remedy::Kind::kTraining;
+    remedy.recompute = blocks;
+    if (times > 1) remedy.micro_batches = model.training->micro_batches;
+    std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster, smallest_.options, blocks);
+    note_if_fits(std::move(remedy), plan);
+    return plan;
+  }
+
+  /// The fewest micro-batches with which `plan`, of the model that recomputes `blocks` too, fits. They add up gradients,
+  /// so the least number may be one too few.
+  void try_micro_batches(const Plan& plan, const std::vector<std::string>& blocks) {
+    const std::size_t before = answer_.remedies.size();
+    const std::int64_t least = least_times(plan);
+    try_training(blocks, least);
+    if (answer_.remedies.size() == before) try_training(blocks, 2 * least);
+  }
+
+  /// What may be recomputed beside what the file lists: the block inside a layer whose activations take the most memory
+  /// at the peak, the layer of which they take the most, and all layers.
+  std::vector<std::vector<std::string>> blocks_to_recompute() const {
     std::map<std::string, Bytes> inner, outer;
     for (const MemoryProfile::Alive& alive : smallest_.memory.alive_at_peak) {
       const std::optional<TensorId>& tensor = smallest_.program.values[alive.value].tensor;
@@ -149,16 +162,21 @@ class InfeasibilityAnalysis {
       const std::string block = holder_block(op.name);
       const std::size_t star = block.find(".*");
       if (op.pass != Pass::kForward || star == std::string::npos) continue;
-      outer[block.substr(0, star + 2)] += alive.bytes;
-      if (block.size() > star + 2) inner[block] += alive.bytes;
+      const std::string layer = block.substr(0, star + 2), recomputed = folded_name(op.recompute_scope.str());
+      if (!is_within(layer, recomputed)) outer[layer] += alive.bytes;
+      if (block != layer && !is_within(block, recomputed)) inner[block] += alive.bytes;
     }
-    std::vector<std::string> blocks;
+    std::vector<std::vector<std::string>> choices;
     for (const auto* sums : {&inner, &outer}) {
       const auto most = std::max_element(sums->begin(), sums->end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (most != sums->end()) blocks.push_back(most->first);
+      if (most != sums->end()) choices.push_back({most->first});
     }
-    return blocks;
+    if (outer.size() > 1) {
+      choices.emplace_back();
+      for (const auto& [block, bytes] : outer) choices.back().push_back(block);
+    }
+    return choices;
   }
 
   /// The copy of a repeated block in which an operator lies: "layers.3.attn" of "layers.3.attn.qkv.matmul".
@@ -168,22 +186,31 @@ class InfeasibilityAnalysis {
     return name.substr(0, end);
   }
 
-  void try_recompute(const std::string& block) {
-    Model model = *smallest_.model;
+  static Model recomputing(Model model, const std::vector<std::string>& blocks) {
     OperatorGraphBuilder builder(model.graph);
     for (const OperatorId id : model.graph.operators().ids()) {
       const std::string& name = model.graph.operators()[id].name;
-      if (is_within(folded_name(name), block)) builder.op(id).recompute_scope = own_scope(name, block);
+      for (const std::string& block : blocks) {
+        if (is_within(folded_name(name), block)) builder.op(id).recompute_scope = own_scope(name, block);
+      }
     }
     model.graph = builder.build();
-    Infeasibility::Remedy remedy;
-    remedy.kind = Infeasibility::Remedy::Kind::kRecompute;
-    remedy.block = block;
-    try_change(std::move(remedy), std::move(model), smallest_.cluster);
+    return model;
   }
 
-  /// "ascend-910" as "ascend-910x2", "dgx-a100x8" as "dgx-a100x16"; of presets only, whose nodes are all used.
-  void try_twice_the_nodes() {
+  /// More micro-batches, more recomputed blocks, and both where neither is enough.
+  void try_training() {
+    const std::size_t before = answer_.remedies.size();
+    try_micro_batches(smallest_, {});
+    const std::vector<std::vector<std::string>> choices = blocks_to_recompute();
+    std::optional<Plan> last;
+    for (const std::vector<std::string>& blocks : choices) last = try_training(blocks, 1);
+    if (last && answer_.remedies.size() == before) try_micro_batches(*last, choices.back());
+  }
+
+  /// 2, 4, ... times the nodes: "ascend-910" as "ascend-910x2", "dgx-a100x8" as "dgx-a100x16"; of presets only, whose
+  /// nodes are all used.
+  void try_more_nodes() {
     const ParallelOptions& parallel = smallest_.model->parallel;
     if (!parallel.mesh.empty() || parallel.device_num || parallel.parallel_mode == ParallelMode::kStandAlone) return;
     std::string name = smallest_.cluster.name;
@@ -194,14 +221,21 @@ class InfeasibilityAnalysis {
       nodes = std::stoll(name.substr(x + 1, 6));
       name.resize(x);
     }
-    name += fmt::format("x{}", 2 * nodes);
-    try {
+    std::int64_t times = 2;
+    while (times < kMostTimes && smallest_.usable * times < smallest_.memory.peak) times *= 2;
+    if (least_stored(times * smallest_.cluster.num_devices()) > smallest_.usable) return;
+    const std::size_t before = answer_.remedies.size();
+    for (const std::int64_t more : {times, 2 * times}) {
       Infeasibility::Remedy remedy;
       remedy.kind = Infeasibility::Remedy::Kind::kMoreNodes;
-      remedy.cluster = name;
-      try_change(std::move(remedy), *smallest_.model, read_cluster(name));
-    } catch (const InputError&) {
-      // Not a preset.
+      remedy.cluster = fmt::format("{}x{}", name, more * nodes);
+      try {
+        const Cluster cluster = read_cluster(remedy.cluster);
+        note_if_fits(std::move(remedy), smallest_of(*smallest_.model, cluster, smallest_.options));
+      } catch (const InputError&) {
+        return;  // not a preset, or more nodes than one may have
+      }
+      if (answer_.remedies.size() > before) return;
     }
   }
 
@@ -255,7 +289,7 @@ class InfeasibilityAnalysis {
   }
 
   void try_without(Infeasibility::Obstacle obstacle, const std::vector<Decision>& left_out) {
-    const std::optional<Plan> plan = smallest_of(without(left_out), smallest_.cluster);
+    const std::optional<Plan> plan = smallest_of(without(left_out), smallest_.cluster, smallest_.options);
     // A decision whose removal saves less than half a per cent is not an obstacle.
     const Bytes least_saved = obstacle.name.empty() ? 1 : std::max<Bytes>(1, smallest_.memory.peak / 200);
     if (!plan || smallest_.memory.peak - plan->memory.peak < least_saved) return;

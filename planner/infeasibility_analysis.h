@@ -19,15 +19,14 @@ struct Infeasibility {
   struct Remedy {
     enum class Kind {
       kFreeLayers,     // layers that may differ
-      kMicroBatches,   // training with this many micro-batches
-      kRecompute,      // recompute a block in the backward pass
-      kMoreNodes,      // a preset with twice the nodes
+      kTraining,       // more blocks recomputed in the backward pass, more micro-batches, or both
+      kMoreNodes,      // a preset with 2, 4, ... times the nodes
       kLargerDevices,  // devices with this much memory
     };
     Kind kind = Kind::kLargerDevices;
-    std::int64_t micro_batches = 0;
-    std::string block = {};    // "layers.*.attn"
-    std::string cluster = {};  // "ascend-910x2"
+    std::vector<std::string> recompute = {};  // "layers.*.attn", beside the blocks of the file
+    std::int64_t micro_batches = 0;           // instead of those of the file; 0: as there
+    std::string cluster = {};                 // "ascend-910x2"
     Bytes device_memory = 0;
     Bytes peak = 0;          // peak of the plan with the least memory after the change
     double step_change = 0;  // change of its step, as a fraction of the step before

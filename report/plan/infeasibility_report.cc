@@ -90,10 +90,16 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
   switch (remedy.kind) {
     case Kind::kFreeLayers:
       return {"--layers free", peak_and_step};
-    case Kind::kMicroBatches:
-      return {fmt::format("training: {{micro_batches: {}}}", remedy.micro_batches), peak_and_step};
-    case Kind::kRecompute:
-      return {fmt::format("training: {{recompute: [{}]}}", remedy.block), peak_and_step};
+    case Kind::kTraining: {
+      std::vector<std::string> settings;
+      if (!remedy.recompute.empty()) {
+        const std::vector<std::string>& listed = smallest.model->training->recompute;
+        settings.push_back(fmt::format("recompute: [{}{}{}]", fmt::join(listed, ", "), listed.empty() ? "" : ", ",
+                                       fmt::join(remedy.recompute, ", ")));
+      }
+      if (remedy.micro_batches > 0) settings.push_back(fmt::format("micro_batches: {}", remedy.micro_batches));
+      return {fmt::format("training: {{{}}}", fmt::join(settings, ", ")), peak_and_step};
+    }
     case Kind::kMoreNodes:
       return {"--cluster " + remedy.cluster, peak};
     case Kind::kLargerDevices:

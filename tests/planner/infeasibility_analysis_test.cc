@@ -1,8 +1,11 @@
 #include "planner/infeasibility_analysis.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "model/read_model.h"
 #include "planner/model_planner.h"
@@ -38,6 +41,18 @@ training: {optimizer: sgd}
 parallel: {mesh: {x: 2, y: 4}}
 )";
 
+/// "recompute layers.* micro 4", "ascend-910x2".
+std::string name_of(const Infeasibility::Remedy& remedy) {
+  using Kind = Infeasibility::Remedy::Kind;
+  if (remedy.kind == Kind::kFreeLayers) return "free layers";
+  if (remedy.kind == Kind::kMoreNodes) return remedy.cluster;
+  if (remedy.kind == Kind::kLargerDevices) return "larger devices";
+  std::string name = fmt::format("recompute {} ", fmt::join(remedy.recompute, " "));
+  if (remedy.recompute.empty()) name.clear();
+  if (remedy.micro_batches > 0) return name + fmt::format("micro {}", remedy.micro_batches);
+  return name.substr(0, name.size() - 1);
+}
+
 TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
   using Kind = Infeasibility::Remedy::Kind;
   const Plan without_limit = smallest_plan(kDeep, kUnlimitedBytes);
@@ -49,7 +64,7 @@ TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
     if (remedy.kind != Kind::kLargerDevices) {
       EXPECT_LE(remedy.peak, smallest.usable);
     }
-    recompute = recompute || (remedy.kind == Kind::kRecompute && remedy.block == "layers.*");
+    recompute = recompute || remedy.recompute == std::vector<std::string>{"layers.*"};
     // The mesh is the user's: more nodes would need another.
     EXPECT_NE(remedy.kind, Kind::kMoreNodes);
   }
@@ -57,6 +72,46 @@ TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
   EXPECT_EQ(answer.remedies.back().kind, Kind::kLargerDevices);
   EXPECT_EQ(answer.remedies.back().device_memory, smallest.memory.peak + smallest.cluster.device.reserved);
   EXPECT_TRUE(answer.obstacles.empty());
+}
+
+// The activations of a batch that can be divided take nearly all memory, in two stacks of layers.
+constexpr const char* kWide = R"(
+shardplan: 1
+model: wide
+dims: {B: 8}
+inputs: {x: [B, 16384, 64]}
+blocks:
+  layer:
+    inputs: {x: [B, 16384, 64]}
+    operators:
+      up:   {block: nn.Dense, in: x, out_channels: 256}
+      gelu: {op: GeLU, in: up}
+      down: {block: nn.Dense, in: gelu, out_channels: 64}
+operators:
+  first:  {block: layer, in: x, repeat: 3}
+  second: {block: layer, in: first, repeat: 3}
+  loss:   {op: ReduceSum, in: second}
+loss: loss
+training: {optimizer: sgd}
+)";
+
+TEST(InfeasibilityAnalysisTest, DividesBatchAndLayersAsOftenAsItNeeds) {
+  const Bytes peak = smallest_plan(kWide, kUnlimitedBytes, true).memory.peak;
+  const auto remedies_at = [&](Bytes capacity) {
+    const Infeasibility answer = analyse_infeasibility(smallest_plan(kWide, capacity, true));
+    for (const Infeasibility::Remedy& remedy : answer.remedies) {
+      EXPECT_TRUE(remedy.peak <= capacity || remedy.device_memory > 0) << name_of(remedy);
+    }
+    std::vector<std::string> names;
+    for (const Infeasibility::Remedy& remedy : answer.remedies) names.push_back(name_of(remedy));
+    return names;
+  };
+  const std::string larger = "larger devices", both = "recompute first.* second.*";
+  EXPECT_EQ(remedies_at(peak * 3 / 4),
+            (std::vector<std::string>{"micro 2", "recompute first.*", both, "ascend-910x2", larger}));
+  EXPECT_EQ(remedies_at(peak / 7), (std::vector<std::string>{"micro 8", "ascend-910x8", larger}));
+  // One sequence in each micro-batch is not enough.
+  EXPECT_EQ(remedies_at(peak / 12), (std::vector<std::string>{both + " micro 4", "ascend-910x16", larger}));
 }
 
 // Nothing after the last layer is recomputed: its activations have other layouts than those of the others.

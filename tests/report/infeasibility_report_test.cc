@@ -18,8 +18,9 @@ TEST(InfeasibilityReportTest, NamesTheLargestHoldersAndWhatWouldHelp) {
   answer.proven = true;
   answer.least = plan.memory.peak - 1024;
   answer.remedies = {{.kind = Kind::kFreeLayers, .peak = 10240, .step_change = 0.003},
-                     {.kind = Kind::kMicroBatches, .micro_batches = 2, .peak = 10240, .step_change = 0.012},
-                     {.kind = Kind::kRecompute, .block = "layers.*", .peak = 9216, .step_change = -0.003},
+                     {.kind = Kind::kTraining, .micro_batches = 2, .peak = 10240, .step_change = 0.012},
+                     {.kind = Kind::kTraining, .recompute = {"layers.*"}, .peak = 9216, .step_change = -0.003},
+                     {.kind = Kind::kTraining, .recompute = {"a.*", "b.*"}, .micro_batches = 4, .peak = 9216},
                      {.kind = Kind::kMoreNodes, .cluster = "ascend-910x2", .peak = 9216}};
   answer.obstacles = {{.name = "a", .entry = "[{}]", .is_option = true, .peak_without = plan.memory.peak - 2048},
                       {.num_joined = 2, .peak_without = 1024, .fits_without = true}};
