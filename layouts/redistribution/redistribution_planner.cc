@@ -18,10 +18,13 @@
 //              or than a path found by best-first search where that order breaks the memory bound, and settles for that
 //              after kMostSettled states.
 //
-// If all this finds no path within the memory bound, finer graphs are tried by best-first search, but for those in which
-// a proof shows that there is none (shared_layouts.h, stuck_piece.h). This is needed almost only for ends without a
-// common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the bound, for example where only a general
-// permutation of devices would do; `exceeds_larger_end` says so (redistribution_planner_test.cc has cases).
+// If all this finds no path within the memory bound, finer graphs are tried by best-first search, but for those in
+// which a proof shows that there is none (shared_layouts.h, stuck_piece.h). Each is searched twice: with all its
+// states, as long as they are not more than kMostStatesFiner (one state of ten pieces can have a permute to each of 10!
+// others), and with those on the way to the target only. The better path is taken; neither search always finds it. This
+// is needed almost only for ends without a common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the
+// bound, for example where only a general permutation of devices would do; `exceeds_larger_end` says so
+// (redistribution_planner_test.cc has cases).
 //
 // Two permutes never follow each other: one permute leads to every state with as many shards along every slot. But
 // permutes before and after an exchange can be cheaper than any sequence with one permute, since a permute takes one
@@ -56,6 +59,7 @@ constexpr std::size_t kMostSettled = 600;             // by a search for one tar
 constexpr std::size_t kMostSettledBestFirst = 2'000;  // by one for any path, where the greedy order breaks the bound
 constexpr std::size_t kMostSettledFiner = 100;        // by one in each finer graph, if that does not help
 constexpr std::size_t kMostSettledFinerBetter = 50;   // and by one for a better path there
+constexpr std::size_t kMostStatesFiner = 5'000;       // that such a graph may have for either
 
 struct PlanKey {
   TensorLayout from;
@@ -200,6 +204,7 @@ struct RedistributionPlanner::State {
   }
   EdgeCosts& costs_of(const SearchRoute& route, Bytes tensor_bytes) { return route.graph->costs(*costs, tensor_bytes); }
   Redistribution make_plan(const PlanKey& key);
+  std::optional<Redistribution> plan_in_part(const SearchRoute& route, const PlanKey& key, const PathBound& bound);
   std::optional<Redistribution> plan_in_finer_graph(const SearchRoute& route, const PlanKey& key,
                                                     const PathBound& bound);
 
@@ -233,6 +238,16 @@ Redistribution RedistributionPlanner::State::make_plan(const PlanKey& key) {
   return greedy ? *greedy : plan_of(key, route.graph->graph, edge_costs, path_of_least_peak(route, edge_costs));
 }
 
+/// The best path that a limited search finds.
+std::optional<Redistribution> RedistributionPlanner::State::plan_in_part(const SearchRoute& route, const PlanKey& key,
+                                                                         const PathBound& bound) {
+  route.graph->graph.limit_states(kMostStatesFiner);
+  EdgeCosts& edge_costs = costs_of(route, num_bytes(key.shape, key.element_bytes));
+  const auto path = improved_best_first_path(route, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
+  if (!path) return std::nullopt;
+  return plan_of(key, route.graph->graph, edge_costs, *path);
+}
+
 /// Where a coarse graph has no path within the bound, a finer one may have: with more slots to park pieces in.
 std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(const SearchRoute& route,
                                                                                 const PlanKey& key,
@@ -253,9 +268,19 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
     finer.source = *graph.graph.find(key.from, key.shape);
     finer.target = *graph.graph.find(key.to, key.shape);
     if (has_no_path_within(bound, graph.graph, key.shape, finer.source, finer.target)) continue;
-    EdgeCosts& edge_costs = graph.costs(*costs, num_bytes(key.shape, key.element_bytes));
-    const auto path = improved_best_first_path(finer, edge_costs, bound, kMostSettledFiner, kMostSettledFinerBetter);
-    if (path) return plan_of(key, graph.graph, edge_costs, *path);
+    std::optional<Redistribution> best = plan_in_part(finer, key, bound);
+    if (graph.graph.spaces().size() == 1) {
+      // Straight to the target, which takes far fewer states; neither of the two is always the better.
+      const RedistributionGraph::Ends ends = {*graph.graph.placement(finer.source, 0),
+                                              *graph.graph.placement(finer.target, 0), bound.least_shards};
+      SearchGraph straight(graph.graph.spaces(), {}, ends, bound.least_shards > 1);
+      finer.graph = &straight;
+      finer.source = *straight.graph.find(key.from, key.shape);
+      finer.target = *straight.graph.find(key.to, key.shape);
+      std::optional<Redistribution> other = plan_in_part(finer, key, bound);
+      if (other && (!best || other->time < best->time)) best = std::move(other);
+    }
+    if (best) return best;
   }
   return std::nullopt;
 }

@@ -78,5 +78,25 @@ TEST(BestFirstPathTest, GivesUpAfterAsManyStatesAsItMay) {
   EXPECT_TRUE(best_first_path(graph, costs, source, target, bound));
 }
 
+TEST(BestFirstPathTest, GivesUpInAGraphWithMoreStatesThanItMay) {
+  const DeviceMesh mesh = DeviceMesh::parse("a=2,b=2,c=2,d=2,e=2,f=2,g=2,h=2");
+  const Shape shape = {16, 16};
+  const TensorLayout from = parse_layout("[{a, b, c, d}, {e, f, g, h}]", mesh);
+  const TensorLayout to = parse_layout("[{h, g, f, e}, {d, c, b, a}]", mesh);
+  const std::shared_ptr<const CollectiveCosts> collective_costs = even_costs(8);
+  for (const bool is_limited : {false, true}) {
+    RedistributionGraph graph(common_spaces(from, to, mesh, shape, Refinement::kPrime), shape);
+    EdgeCosts costs(graph, *collective_costs, 4096);
+    if (is_limited) graph.limit_states(100);
+    const std::uint32_t source = *graph.find(from, shape);
+    const std::uint32_t target = *graph.find(to, shape);
+    EXPECT_EQ(best_first_path(graph, costs, source, target, {}).has_value(), !is_limited);
+    EXPECT_EQ(ShortestPaths(graph, costs, source, {}, target).time(target).has_value(), !is_limited);
+    EXPECT_EQ(graph.has_too_many_states(), is_limited);
+    // One state has a permute to each of 8! others.
+    EXPECT_EQ(graph.num_states() < 1000, is_limited);
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

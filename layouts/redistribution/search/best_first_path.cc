@@ -47,7 +47,8 @@ std::optional<Path> best_first_path(RedistributionGraph& graph, EdgeCosts& costs
     std::push_heap(queue.begin(), queue.end());
   };
   meet(source, 0);
-  for (std::size_t settled = 0; !queue.empty() && settled < bound.most_settled; ++settled) {
+  for (std::size_t settled = 0; !queue.empty() && settled < bound.most_settled && !graph.has_too_many_states();
+       ++settled) {
     std::pop_heap(queue.begin(), queue.end());
     const QueueEntry here = queue.back();
     queue.pop_back();

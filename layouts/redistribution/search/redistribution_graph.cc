@@ -198,6 +198,7 @@ class RedistributionGraph::Expansion {
     for (const std::size_t slot : unpacked_.open()) scatter(placement_, end_of(slot), partial, 0, slot);
   }
   void scatter(const Placement& placement, const End& end, std::uint16_t left, std::uint16_t taken, std::size_t slot) {
+    if (graph_.has_too_many_states()) return;
     for (std::size_t piece = 0; piece < space_.pieces.size(); ++piece) {
       if ((left & bit(piece)) == 0) continue;
       Placement next = placement;
@@ -225,6 +226,7 @@ class RedistributionGraph::Expansion {
   /// `left`: pieces without a position yet; `moved`: those of which it is not known yet that they stay.
   void fill(std::size_t slot, std::uint8_t order, std::int64_t product, std::uint16_t left, std::uint16_t moved,
             Placement& next) {
+    if (graph_.has_too_many_states()) return;
     while (slot < space_.slots.size() && product == unpacked_.product[slot]) {
       ++slot;
       order = 0;
@@ -266,6 +268,7 @@ class RedistributionGraph::Expansion {
   }
   void fill_partial(std::size_t piece, std::size_t r, std::int64_t summands, std::uint16_t left, std::uint16_t moved,
                     Placement& next) {
+    if (graph_.has_too_many_states()) return;
     if (summands == 1) {
       if (next != placement_) add_permute(next, moved);
       return;

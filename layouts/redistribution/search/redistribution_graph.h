@@ -68,6 +68,10 @@ class RedistributionGraph {
   bool is_before(std::uint32_t a, std::uint32_t b) const;
   std::size_t num_states() const { return nodes_.size(); }
 
+  /// With more states than `most` no more are made, and every search in the graph gives up.
+  void limit_states(std::size_t most) { most_states_ = most; }
+  bool has_too_many_states() const { return nodes_.size() > most_states_; }
+
   const std::vector<LayoutSpace>& spaces() const { return spaces_; }
   /// Where a space's pieces stand; null if the state is not in it. It is in at least one. Valid until the next state is
   /// met.
@@ -115,6 +119,7 @@ class RedistributionGraph {
   std::optional<Placement> target_;  // set if it is the only one
   std::int64_t least_shards_ = 1;
   std::uint16_t fixed_ = 0;  // pieces that stay
+  std::size_t most_states_ = SIZE_MAX;
   std::vector<Node> nodes_;
   std::vector<Placement> placements_;                                   // each node's, by space
   std::vector<RedistributionEdge> edges_;                               // those of a node lie together

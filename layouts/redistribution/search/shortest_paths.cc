@@ -16,7 +16,7 @@ ShortestPaths::ShortestPaths(RedistributionGraph& graph, EdgeCosts& costs, std::
 
 bool ShortestPaths::settle(std::uint32_t target) {
   while (target >= labels_.size() || !labels_[target].is_final) {
-    if (queue_.empty() || num_settled_ >= bound_.most_settled) return false;
+    if (queue_.empty() || num_settled_ >= bound_.most_settled || graph_.has_too_many_states()) return false;
     std::pop_heap(queue_.begin(), queue_.end());
     const std::uint32_t state = queue_.back().state;
     queue_.pop_back();
