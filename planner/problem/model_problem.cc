@@ -391,7 +391,8 @@ class Build {
     for (const CandidateTable* table : new_tables_) {
       std::shared_ptr<const Operation>& shared = shared_operations_[table->operation];
       if (!shared) shared = std::make_shared<const Operation>(graph_.operations()[table->operation]);
-      operators.push_back({shared, table->strategies, table->traffic});
+      const GraphOperator& first = graph_.operators()[table->first];
+      operators.push_back({shared, table->strategies, table->traffic, first.place, first.name});
     }
     ProblemCosts found = problem_costs(operators, tables_, costs_, redistributions_);
     StrategyProblem& problem = result_.problem;

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.h"
 #include "base/side_by_side.h"
 #include "costmodel/operator_steps.h"
 #include "layouts/shape.h"
@@ -22,10 +23,14 @@ constexpr std::size_t kEntriesPerStrategy = 100;
 StrategyTable table_of(const CostedOperator& op, const CostModel& costs, RedistributionPlanner& redistributions) {
   StrategyTable table;
   table.costs.reserve(op.strategies->size());
-  for (const Strategy& strategy : *op.strategies) {
-    const OperatorSteps steps = operator_steps(op.operation, strategy, costs, redistributions, op.traffic);
-    const bool is_too_long = steps.computation > kLongestStep || steps.communication > kLongestStep;
-    table.costs.push_back(is_too_long ? Cost{0, kForbidden} : Cost{steps.computation, steps.communication});
+  try {
+    for (const Strategy& strategy : *op.strategies) {
+      const OperatorSteps steps = operator_steps(op.operation, strategy, costs, redistributions, op.traffic);
+      const bool is_too_long = steps.computation > kLongestStep || steps.communication > kLongestStep;
+      table.costs.push_back(is_too_long ? Cost{0, kForbidden} : Cost{steps.computation, steps.communication});
+    }
+  } catch (const InputError& error) {
+    throw InputError(op.place, "{}: {}", op.name, error.diagnostics()[0].message);
   }
   return table;
 }

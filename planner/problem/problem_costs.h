@@ -22,6 +22,8 @@ struct CostedOperator {
   std::shared_ptr<const Operation> operation;
   std::shared_ptr<const std::vector<Strategy>> strategies;
   KernelTraffic traffic;
+  SourcePlace place = {};  // for errors, with the name
+  SharedText name = {};
 };
 
 struct ProblemCosts {
@@ -31,7 +33,7 @@ struct ProblemCosts {
 
 /// The costs of all strategies and redistributions of a problem whose nodes and edges are known. They are independent
 /// and are computed side by side. A redistribution planner caches what it computes, so each thread has its own; the
-/// first one is `redistributions`, which caches no times. Throws whatever the first operator's costs throw.
+/// first one is `redistributions`, which caches no times. Throws the first operator's InputError, with its name.
 ProblemCosts problem_costs(const std::vector<CostedOperator>& operators, const LayoutTables& layouts,
                            const CostModel& costs, RedistributionPlanner& redistributions);
 

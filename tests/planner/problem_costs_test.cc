@@ -6,6 +6,7 @@
 #include "model/read_model.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
@@ -82,6 +83,20 @@ TEST(ProblemCostsTest, RunsAreAddedAndWhatIsForbiddenStaysSo) {
   add_runs(one, 3, sum);
   const StrategyTable expected{{{20, 28}, {0, kForbidden}, {4, kForbidden}}};
   for (std::size_t i = 0; i < sum.costs.size(); ++i) EXPECT_EQ(sum.costs[i], expected.costs[i]) << i;
+}
+
+TEST(ProblemCostsTest, AnOperatorThatHasNoCostIsNamed) {
+  EXPECT_EQ(
+      error_of([] {
+        PlannedModel(read_model_text("shardplan: 1\n"
+                                     "inputs: {x: {shape: [8, 4], dtype: bf16}}\n"
+                                     "operators:\n"
+                                     "  y: {op: ReLU, in: x}\n",
+                                     "m.yaml"),
+                     read_cluster("ascend-910"));
+      }),
+      "m.yaml:4:3: error: y: ReLU in bf16: Ascend 910 (cluster ascend-910) does not compute bf16; it has f32, f16, "
+      "i8");
 }
 
 }  // namespace
