@@ -135,7 +135,8 @@ class InfeasibilityAnalysis {
     model.training->micro_batches *= times;
     Infeasibility::Remedy remedy;
     remedy.kind = Infeasibility::Remedy::Kind::kTraining;
-    remedy.recompute = blocks;
+    if (!blocks.empty()) remedy.recompute = model.training->recompute;
+    remedy.recompute.insert(remedy.recompute.end(), blocks.begin(), blocks.end());
     if (times > 1) remedy.micro_batches = model.training->micro_batches;
     std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster, smallest_.options, blocks);
     note_if_fits(std::move(remedy), plan);

@@ -24,7 +24,7 @@ struct Infeasibility {
       kLargerDevices,  // devices with this much memory
     };
     Kind kind = Kind::kLargerDevices;
-    std::vector<std::string> recompute = {};  // "layers.*.attn", beside the blocks of the file
+    std::vector<std::string> recompute = {};  // "layers.*.attn", and the blocks of the file; empty: as there
     std::int64_t micro_batches = 0;           // instead of those of the file; 0: as there
     std::string cluster = {};                 // "ascend-910x2"
     Bytes device_memory = 0;

@@ -93,9 +93,7 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
     case Kind::kTraining: {
       std::vector<std::string> settings;
       if (!remedy.recompute.empty()) {
-        const std::vector<std::string>& listed = smallest.model->training->recompute;
-        settings.push_back(fmt::format("recompute: [{}{}{}]", fmt::join(listed, ", "), listed.empty() ? "" : ", ",
-                                       fmt::join(remedy.recompute, ", ")));
+        settings.push_back(fmt::format("recompute: [{}]", fmt::join(remedy.recompute, ", ")));
       }
       if (remedy.micro_batches > 0) settings.push_back(fmt::format("micro_batches: {}", remedy.micro_batches));
       return {fmt::format("training: {{{}}}", fmt::join(settings, ", ")), peak_and_step};

@@ -114,6 +114,17 @@ TEST(InfeasibilityAnalysisTest, DividesBatchAndLayersAsOftenAsItNeeds) {
   EXPECT_EQ(remedies_at(peak / 12), (std::vector<std::string>{both + " micro 4", "ascend-910x16", larger}));
 }
 
+TEST(InfeasibilityAnalysisTest, BlocksToRecomputeStandBesideThoseOfTheFile) {
+  std::string text = kWide;
+  text.replace(text.find("optimizer: sgd"), 14, "optimizer: sgd, recompute: [first.*]");
+  const Bytes peak = smallest_plan(text, kUnlimitedBytes, true).memory.peak;
+  const Infeasibility answer = analyse_infeasibility(smallest_plan(text, peak * 3 / 4, true));
+  std::vector<std::string> names;
+  for (const Infeasibility::Remedy& remedy : answer.remedies) names.push_back(name_of(remedy));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"micro 2", "recompute first.* second.*", "ascend-910x2", "larger devices"}));
+}
+
 // Nothing after the last layer is recomputed: its activations have other layouts than those of the others.
 TEST(InfeasibilityAnalysisTest, SaysWhereLayersThatDifferFit) {
   using Kind = Infeasibility::Remedy::Kind;
