@@ -143,8 +143,8 @@ class InfeasibilityAnalysis {
     return plan;
   }
 
-  /// The fewest micro-batches with which `plan`, of the model that recomputes `blocks` too, fits. They add up gradients,
-  /// so the least number may be one too few.
+  /// As few micro-batches, by powers of two, as make `plan`, which recomputes `blocks` too, fit. They add up gradients, so
+  /// the least number that divides the memory may be one power too few.
   void try_micro_batches(const Plan& plan, const std::vector<std::string>& blocks) {
     const std::size_t before = answer_.remedies.size();
     const std::int64_t least = least_times(plan);

@@ -19,12 +19,14 @@
 //              after kMostSettled states.
 //
 // If all this finds no path within the memory bound, finer graphs are tried by best-first search, but for those in
-// which a proof shows that there is none (shared_layouts.h, stuck_piece.h). Each is searched twice: with all its
-// states, as long as they are not more than kMostStatesFiner (one state of ten pieces can have a permute to each of 10!
-// others), and with those on the way to the target only. The better path is taken; neither search always finds it. This
-// is needed almost only for ends without a common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the
-// bound, for example where only a general permutation of devices would do; `exceeds_larger_end` says so
-// (redistribution_planner_test.cc has cases).
+// which a proof shows that there is none (shared_layouts.h, stuck_piece.h). Finer graphs are needed almost only for
+// ends without a common refinement (6 as 2 x 3 and as 3 x 2). A few of them still exceed the bound, for example where
+// only a general permutation of devices would do; `exceeds_larger_end` says so (redistribution_planner_test.cc has
+// cases).
+//
+// A finer graph is searched with all its states, as long as they are not more than kMostStatesFiner (one state of ten
+// pieces can have a permute to each of 10! others), and where it has a single space also with those on the way to the
+// target only. The better path is taken; neither search always finds it.
 //
 // Two permutes never follow each other: one permute leads to every state with as many shards along every slot. But
 // permutes before and after an exchange can be cheaper than any sequence with one permute, since a permute takes one
@@ -59,7 +61,7 @@ constexpr std::size_t kMostSettled = 600;             // by a search for one tar
 constexpr std::size_t kMostSettledBestFirst = 2'000;  // by one for any path, where the greedy order breaks the bound
 constexpr std::size_t kMostSettledFiner = 100;        // by one in each finer graph, if that does not help
 constexpr std::size_t kMostSettledFinerBetter = 50;   // and by one for a better path there
-constexpr std::size_t kMostStatesFiner = 5'000;       // that such a graph may have for either
+constexpr std::size_t kMostStatesFiner = 5'000;       // that such a graph may have for these searches
 
 struct PlanKey {
   TensorLayout from;
@@ -263,21 +265,14 @@ std::optional<Redistribution> RedistributionPlanner::State::plan_in_finer_graph(
     }
     if (!std::all_of(spaces.begin(), spaces.end(), can_be_searched)) continue;
     SearchGraph graph(std::move(spaces), key.shape, {}, bound.least_shards > 1);
-    SearchRoute finer;
-    finer.graph = &graph;
-    finer.source = *graph.graph.find(key.from, key.shape);
-    finer.target = *graph.graph.find(key.to, key.shape);
+    const SearchRoute finer = *route_in(graph, key.from, key.to, key.shape);
     if (has_no_path_within(bound, graph.graph, key.shape, finer.source, finer.target)) continue;
     std::optional<Redistribution> best = plan_in_part(finer, key, bound);
-    if (graph.graph.spaces().size() == 1) {
-      // Straight to the target, which takes far fewer states; neither of the two is always the better.
-      const RedistributionGraph::Ends ends = {*graph.graph.placement(finer.source, 0),
-                                              *graph.graph.placement(finer.target, 0), bound.least_shards};
-      SearchGraph straight(graph.graph.spaces(), {}, ends, bound.least_shards > 1);
-      finer.graph = &straight;
-      finer.source = *straight.graph.find(key.from, key.shape);
-      finer.target = *straight.graph.find(key.to, key.shape);
-      std::optional<Redistribution> other = plan_in_part(finer, key, bound);
+    const std::vector<LayoutSpace>& searched = graph.graph.spaces();
+    if (searched.size() == 1) {
+      SearchGraph straight(searched, {}, ends_in(searched[0], key.from, key.to, key.shape, bound),
+                           bound.least_shards > 1);
+      std::optional<Redistribution> other = plan_in_part(*route_in(straight, key.from, key.to, key.shape), key, bound);
       if (other && (!best || other->time < best->time)) best = std::move(other);
     }
     if (best) return best;

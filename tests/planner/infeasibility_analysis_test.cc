@@ -53,6 +53,12 @@ std::string name_of(const Infeasibility::Remedy& remedy) {
   return name.substr(0, name.size() - 1);
 }
 
+std::vector<std::string> names_of(const std::vector<Infeasibility::Remedy>& remedies) {
+  std::vector<std::string> names;
+  for (const Infeasibility::Remedy& remedy : remedies) names.push_back(name_of(remedy));
+  return names;
+}
+
 TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
   using Kind = Infeasibility::Remedy::Kind;
   const Plan without_limit = smallest_plan(kDeep, kUnlimitedBytes);
@@ -102,9 +108,7 @@ TEST(InfeasibilityAnalysisTest, DividesBatchAndLayersAsOftenAsItNeeds) {
     for (const Infeasibility::Remedy& remedy : answer.remedies) {
       EXPECT_TRUE(remedy.peak <= capacity || remedy.device_memory > 0) << name_of(remedy);
     }
-    std::vector<std::string> names;
-    for (const Infeasibility::Remedy& remedy : answer.remedies) names.push_back(name_of(remedy));
-    return names;
+    return names_of(answer.remedies);
   };
   const std::string larger = "larger devices", both = "recompute first.* second.*";
   EXPECT_EQ(remedies_at(peak * 3 / 4),
@@ -119,9 +123,7 @@ TEST(InfeasibilityAnalysisTest, BlocksToRecomputeStandBesideThoseOfTheFile) {
   text.replace(text.find("optimizer: sgd"), 14, "optimizer: sgd, recompute: [first.*]");
   const Bytes peak = smallest_plan(text, kUnlimitedBytes, true).memory.peak;
   const Infeasibility answer = analyse_infeasibility(smallest_plan(text, peak * 3 / 4, true));
-  std::vector<std::string> names;
-  for (const Infeasibility::Remedy& remedy : answer.remedies) names.push_back(name_of(remedy));
-  EXPECT_EQ(names,
+  EXPECT_EQ(names_of(answer.remedies),
             (std::vector<std::string>{"micro 2", "recompute first.* second.*", "ascend-910x2", "larger devices"}));
 }
 

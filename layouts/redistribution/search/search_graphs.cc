@@ -13,7 +13,8 @@ constexpr std::int64_t kManyStates = 700;   // of axes cut to primes
 constexpr std::int64_t kManyOfWhole = 400;  // of axes as the ends cut them
 constexpr std::size_t kMostSearches = 2048;
 
-/// The route of a pair in a graph; nothing if one of the two is not a state of it.
+}  // namespace
+
 std::optional<SearchRoute> route_in(SearchGraph& graph, const TensorLayout& from, const TensorLayout& to,
                                     const Shape& shape) {
   const auto source = graph.graph.find(from, shape);
@@ -27,7 +28,10 @@ std::optional<SearchRoute> route_in(SearchGraph& graph, const TensorLayout& from
   return route;
 }
 
-}  // namespace
+RedistributionGraph::Ends ends_in(const LayoutSpace& space, const TensorLayout& from, const TensorLayout& to,
+                                  const Shape& shape, const PathBound& bound) {
+  return {*space.encode(from, shape), *space.encode(to, shape), bound.least_shards};
+}
 
 bool can_be_searched(const LayoutSpace& space) {
   return space.pieces.size() <= Placement::kMostPieces && space.slots.size() <= Placement::kMostSlots;
@@ -87,8 +91,7 @@ SearchRoute SearchGraphs::route(const TensorLayout& from, const TensorLayout& to
     }
     is_large = true;
     if (key.spaces.size() == 1) {
-      const LayoutSpace& space = key.spaces[0];
-      key.only_ends = {*space.encode(from, shape), *space.encode(to, shape), bound(from, to).least_shards};
+      key.only_ends = ends_in(key.spaces[0], from, to, shape, bound(from, to));
     }
   }
   if (key.spaces.size() > 1) key.shape = shape;

@@ -42,6 +42,13 @@ struct SearchRoute {
   bool is_large = false;                 // made for this one target, and searched only in part
 };
 
+/// The route of a pair in a graph; nothing if one of the two is not a state of it.
+std::optional<SearchRoute> route_in(SearchGraph& graph, const TensorLayout& from, const TensorLayout& to,
+                                    const Shape& shape);
+/// A pair of which both are in the space, as the ends of a graph that serves no other.
+RedistributionGraph::Ends ends_in(const LayoutSpace& space, const TensorLayout& from, const TensorLayout& to,
+                                  const Shape& shape, const PathBound& bound);
+
 /// Whether a graph may have this space at all.
 bool can_be_searched(const LayoutSpace& space);
 
