@@ -258,7 +258,8 @@ class NameResolver {
       }
     }
     // A tensor that an unneeded operator reads counts as used: that operator is the fault.
-    bool is_complete = true;
+    bool is_complete = std::none_of(block_.operators.begin(), block_.operators.end(),
+                                    [](const OperatorSyntax& op) { return op.type.text.empty() || op.in.empty(); });
     for (const std::vector<NameSource>& operands : names_.operands) {
       for (const NameSource& source : operands) {
         if (source.kind == NameSource::Kind::kInput) input_used[source.index] = true;
@@ -267,7 +268,7 @@ class NameResolver {
         if (source.kind == NameSource::Kind::kUnknown) is_complete = false;
       }
     }
-    if (!is_complete) return;  // a misspelt name may have been meant
+    if (!is_complete) return;  // a misspelt name, or one in a line that makes no sense, may have been meant
     const auto report = [&](const std::vector<TensorSyntax>& tensors, const std::vector<bool>& used, const char* what) {
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (!used[i])

@@ -40,10 +40,7 @@ DataType common_type(const Operation& operation, std::size_t first) {
     const TensorType& other = operation.operands[i];
     if (other.dtype == chosen->dtype) continue;
     const bool is_scalar = other.shape.empty();
-    if (!is_scalar && !chosen->shape.empty()) {
-      operand_error(operation, fmt::format("inputs are {} and {}; Cast one of them", to_string(chosen->dtype),
-                                           to_string(other.dtype)));
-    }
+    if (!is_scalar && !chosen->shape.empty()) dtype_error(operation, chosen->dtype, other.dtype);
     const TensorType& scalar = is_scalar ? other : *chosen;
     const TensorType& tensor = is_scalar ? *chosen : other;
     chosen = is_floating(scalar.dtype) && !is_floating(tensor.dtype) ? &scalar : &tensor;

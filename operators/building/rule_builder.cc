@@ -110,6 +110,10 @@ void operand_error(const Operation& operation, const std::string& text) {
   throw InputError(SourcePlace{}, "{}: {}", operation.type->name, text);
 }
 
+void dtype_error(const Operation& operation, DataType one, DataType other) {
+  operand_error(operation, fmt::format("inputs are {} and {}; Cast one of them", to_string(one), to_string(other)));
+}
+
 void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted) {
   const Shape& found = operation.operands[operand].shape;
   if (found == wanted) return;

@@ -61,6 +61,8 @@ Shape broadcast_shapes(const Operation& operation, const Shape& a, const Shape& 
 
 /// Throws InputError "OPERATOR: text".
 [[noreturn]] void operand_error(const Operation& operation, const std::string& text);
+/// The same where two operands have to have one dtype.
+[[noreturn]] void dtype_error(const Operation& operation, DataType one, DataType other);
 
 /// InputError unless the operand has the shape that the others ask for.
 void check_shape(const Operation& operation, std::size_t operand, const Shape& wanted);

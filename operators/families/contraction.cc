@@ -51,10 +51,7 @@ MatMulShapes matmul_shapes(const Operation& operation) {
 DataType common_type(const Operation& operation) {
   const DataType type = operation.operands[0].dtype;
   for (const TensorType& operand : operation.operands) {
-    if (operand.dtype != type) {
-      operand_error(operation,
-                    fmt::format("inputs are {} and {}; Cast one of them", to_string(type), to_string(operand.dtype)));
-    }
+    if (operand.dtype != type) dtype_error(operation, type, operand.dtype);
   }
   return type;
 }

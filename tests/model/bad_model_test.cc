@@ -119,6 +119,7 @@ operators:
   k: {op: Softmaxx, in: j}
 )",
      R"(m.yaml:6:23: error: a: MatMul: the summed dimensions of [8, 16] and [16, 32] differ: 16 and 32
+    x is f32 [8, 16], w is f32 [16, 32]
 m.yaml:7:33: error: b: axis 4 of Softmax is outside [-2, 2)
 m.yaml:8:27: error: c: unknown key 'axes'; did you mean 'axis'?
     attributes of Softmax: axis
@@ -193,7 +194,8 @@ inputs: {x: [B, C], y: [B, 1], z: [1, C]}
 operators: {a: {op: Add, in: [y, z]}, b: {op: Add, in: [a, x]}}
 )",
      R"(m.yaml:3:10: error: x of f32 [4294967296, 4294967296] is too large: a tensor may have at most 1 PiB
-m.yaml:4:30: error: a: Add: result [4294967296, 4294967296] has more bytes than 64 bits can count)",
+m.yaml:4:30: error: a: Add: result [4294967296, 4294967296] has more bytes than 64 bits can count
+    y is f32 [4294967296, 1], z is f32 [1, 4294967296])",
      "shapes behind a were not checked"},
     {"names",
      R"(shardplan: 1

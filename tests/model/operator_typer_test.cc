@@ -21,5 +21,21 @@ operators:
   EXPECT_TRUE(graph.find_tensor("drop.mask"));
 }
 
+TEST(OperatorTyperTest, AnOperatorThatCannotBeMadeSaysWhatItsInputsAre) {
+  const auto hint = [](const std::string& operators) {
+    try {
+      read("shardplan: 1\ndtype: bf16\ninputs: {x: [4, 6], y: {shape: [6, 4], dtype: f32}}\noperators:\n" + operators);
+    } catch (const InputError& error) {
+      return error.diagnostics().at(0).message + " | " + error.diagnostics()[0].hint;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(hint("  a: {op: MatMul, in: [x, y]}\n"),
+            "a: MatMul: inputs are bf16 and f32; Cast one of them | x is bf16 [4, 6], y is f32 [6, 4]; without a dtype "
+            "of its own a tensor is bf16 here (dtype, mixed_precision)");
+  EXPECT_EQ(hint("  c: {op: Cast, in: x, dtype: f32}\n  a: {op: Add, in: [c, y]}\n"),
+            "a: Add: shapes [4, 6] and [6, 4] do not fit: dimension 0 is 4 and 6 | c is f32 [4, 6], y is f32 [6, 4]");
+}
+
 }  // namespace
 }  // namespace shardplan
