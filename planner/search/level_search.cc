@@ -80,6 +80,8 @@ bool is_small(const StrategyProblem& problem) {
 /// If the bound on the weighted sum is this much tighter than required, the bound on communication derived from it
 /// (by subtracting the largest computation) is good enough.
 constexpr double kShareOfLooseGap = 7.0 / 8;
+/// A gap this much above the one that is required is not worth a second search as long as the first.
+constexpr double kNearlyRequired = 9.0 / 8;
 
 /// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
 /// weak, because communication is short, a second search minimises communication only; so it does for a small
@@ -102,7 +104,8 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
   };
   const double gap = relative_gap(found, bound), gap_of_sum = relative_gap(weighted.cost, weighted.lower_bound);
   const bool is_loose = gap > kLooseBound + 2 * gap_of_sum;
-  const bool is_near = static_cast<double>(found - bound) <= options.limits.loose_gap * static_cast<double>(bound);
+  const bool is_near =
+      static_cast<double>(found - bound) <= kNearlyRequired * options.limits.loose_gap * static_cast<double>(bound);
   const bool will_do = is_near && gap_of_sum > options.limits.early_gap;
   if (is_loose || (found > bound && is_small(problem) && !will_do)) {
     // This search is for the bound, which nothing else would find.
@@ -112,7 +115,9 @@ LevelResult search_ratio(const StrategyProblem& problem, const Search& search, c
     append(result.statistics, least.statistics);
     bound = std::max(bound, least.lower_bound);
     if (least.choice && communication(*least.choice) < found) {
-      PlanResult again = search.search(problem, later_options(options, both, least.choice, since_begin));
+      SearchOptions from_least = later_options(options, both, least.choice, since_begin);
+      from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
+      PlanResult again = search.search(problem, from_least);
       append(result.statistics, again.statistics);
       if (again.choice && again.cost < weighted.cost) result.choice = std::move(again.choice);
       found = communication(*result.choice);
