@@ -134,7 +134,8 @@ constexpr const char* kRemarks = R"(
 Each cluster file names in its `sources` the runs that its constants were fitted to; the other runs were not used for fitting. All A100
 share one efficiency of matrix products, and all H100 and H200 another; tiles, waves and the depth of k (`matrix_units`) account for
 different shapes, and `fusion` for compilers, hand-written kernels and libraries. Two groups of runs have separate clusters:
-llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which are limited to 500 W.
+llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which are limited to 500 W. Convolutions have one efficiency on A100, another on
+H100 and H200.
 
 Special settings, with their sources:
 
@@ -148,11 +149,14 @@ Special settings, with their sources:
   runs set `collective_matmul`; no other source mentions it.
 - Megatron-LM and Megatron-Core keep each device's part of the sequence after a norm and gather it again in the backward pass (`gather_again`).
 - Megatron-LM's kernels do not fuse the dropout of attention probabilities (`fusion: hand-written`).
+- Convolutions of PyTorch without `channels_last` reach less than half of the rate that they have with it (`a100-channels-first.yaml`): cuDNN transposes
+  what it reads and writes.
 
 Causes of the largest errors:
 
 - Megatron-Core gathers new weights during the forward pass of the next step (`--overlap-param-gather`); here the step ends with these gathers.
 - Data parallelism over 128 groups makes Megatron-LM 4 to 7 % slower, our plans 1 to 2 %.
+- MosaicML's images of 256 x 256 per second grow by a third only from 64 to 128 devices, those of 512 x 512 twofold; the source gives no reason.
 )";
 
 constexpr const char* kAboutMemory =
