@@ -21,9 +21,19 @@ Json quantity(Quantity kind) {
 
 Json list_of(Json item) { return {{"type", "array"}, {"minItems", 1}, {"items", std::move(item)}}; }
 
-Json closed(const ClusterKeys& keys);
+template <class Table>
+Json words_of(const Table& table) {
+  Json words = Json::array();
+  for (const auto& [word, value] : table) words.push_back(word);
+  return {{"enum", std::move(words)}};
+}
 
-Json value_of(ClusterValue value) {
+/// What a file says: all, or only what differs from its base.
+enum class Extent { kWhole, kDifference };
+
+Json closed(const ClusterKeys& keys, Extent extent = Extent::kWhole);
+
+Json value_of(ClusterValue value, Extent extent) {
   switch (value) {
     case ClusterValue::kVersion:
       return {{"const", 1}};
@@ -50,9 +60,9 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kLinkPer:
       return {{"enum", {"device", "group"}}};
     case ClusterValue::kFusion:
-      return {{"enum", {"none", "library", "hand-written", "elementwise"}}};
+      return words_of(kFusionWords);
     case ClusterValue::kTf32:
-      return {{"enum", {"none", "convolutions", "all"}}};
+      return words_of(kTf32Words);
     case ClusterValue::kAlgorithms:
       return {{"enum", {"level by level", "rings and trees"}}};
     case ClusterValue::kTruth:
@@ -60,9 +70,9 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kCollective:
       return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
     case ClusterValue::kDevice:
-      return closed(cluster_device_keys());
+      return closed(cluster_device_keys(), extent);
     case ClusterValue::kMemory:
-      return closed(cluster_memory_keys());
+      return closed(cluster_memory_keys(), extent);
     case ClusterValue::kFlops: {
       Json json = closed(cluster_flops_keys());
       json["minProperties"] = 1;
@@ -71,7 +81,7 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kEfficiency:
       return closed(cluster_efficiency_keys());
     case ClusterValue::kMatrixUnits:
-      return closed(cluster_matrix_units_keys());
+      return closed(cluster_matrix_units_keys(), extent);
     case ClusterValue::kCollectives:
       return closed(cluster_collectives_keys());
     case ClusterValue::kProtocols:
@@ -79,7 +89,7 @@ Json value_of(ClusterValue value) {
     case ClusterValue::kSpeedsTogether:
       return closed(cluster_together_keys());
     case ClusterValue::kLevels:
-      return list_of(closed(cluster_level_keys()));
+      return list_of(closed(cluster_level_keys(), extent));
     case ClusterValue::kRanks:
       return list_of({{"type", "integer"}, {"minimum", 0}, {"maximum", kMostClusterDevices - 1}});
     case ClusterValue::kTables:
@@ -91,13 +101,16 @@ Json value_of(ClusterValue value) {
 }
 
 /// A map with these keys only.
-Json closed(const ClusterKeys& keys) {
+Json closed(const ClusterKeys& keys, Extent extent) {
   Json properties = Json::object();
   Json needed = Json::array();
   for (const ClusterKey& key : keys) {
-    properties[key.name] = value_of(key.value);
+    properties[key.name] = value_of(key.value, extent);
     if (!key.meaning.empty()) properties[key.name]["description"] = key.meaning;
-    if (key.is_needed) needed.push_back(key.name);
+    // A difference names what it is about.
+    const bool is_name =
+        key.value == ClusterValue::kVersion || key.value == ClusterValue::kName || key.name == "cluster";
+    if (key.is_needed && (extent == Extent::kWhole || is_name)) needed.push_back(key.name);
   }
   Json json = {{"type", "object"}};
   if (!needed.empty()) json["required"] = std::move(needed);
@@ -110,7 +123,9 @@ Json closed(const ClusterKeys& keys) {
 
 std::string cluster_schema() {
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "shardplan cluster"}};
-  schema.update(closed(cluster_file_keys()));
+  schema["if"] = {{"required", {"base"}}};
+  schema["then"] = closed(cluster_file_keys(), Extent::kDifference);
+  schema["else"] = closed(cluster_file_keys());
   return schema.dump(2) + "\n";
 }
 

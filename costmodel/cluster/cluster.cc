@@ -120,15 +120,16 @@ std::vector<std::pair<std::string, Provenance>> Cluster::provenance() const {
   return result;
 }
 
-Cluster read_cluster(const std::string& name_or_path) {
+Cluster read_cluster(const std::string& name_or_path, int num_bases) {
   if (mentions(name_or_path, "/") || mentions(name_or_path, ".yaml")) {
-    return read_cluster_text(read_text_file(name_or_path), name_or_path);
+    return read_cluster_text(read_text_file(name_or_path), name_or_path, num_bases);
   }
-  if (const std::string* text = preset_text(name_or_path)) return read_cluster_text(*text, name_or_path + ".yaml");
+  if (const std::string* text = preset_text(name_or_path))
+    return read_cluster_text(*text, name_or_path + ".yaml", num_bases);
   const std::optional<PresetName> parts = multiple(name_or_path);
   const std::string* text = parts ? preset_text(parts->name) : nullptr;
   if (text == nullptr) throw_unknown_preset(name_or_path);
-  Cluster cluster = read_cluster_text(*text, parts->name + ".yaml");
+  Cluster cluster = read_cluster_text(*text, parts->name + ".yaml", num_bases);
   const std::int64_t of_node = cluster.num_devices() / cluster.levels.front().count;
   if (parts->count > kMostClusterDevices / of_node) {
     throw InputError(SourcePlace{}, "cluster '{}' has more than {} devices", name_or_path, kMostClusterDevices);

@@ -130,10 +130,10 @@ struct Cluster {
 /// More devices than this are refused.
 inline constexpr std::int64_t kMostClusterDevices = 1 << 20;
 
-/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). Throws
-/// InputError.
-Cluster read_cluster(const std::string& name_or_path);
-Cluster read_cluster_text(const std::string& text, const std::string& file);
+/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). `num_bases`:
+/// how many files lead here, each by its key `base`. Throws InputError.
+Cluster read_cluster(const std::string& name_or_path, int num_bases = 0);
+Cluster read_cluster_text(const std::string& text, const std::string& file, int num_bases = 0);
 /// The text of a cluster file that reads back as this cluster (but for `text` and `notices`).
 std::string write_cluster(const Cluster& cluster);
 /// Name and text of the presets, sorted by name. They are in the program: no file is looked for.

@@ -6,6 +6,10 @@ const ClusterKeys& cluster_file_keys() {
   static const ClusterKeys keys = {
       {"shardplan", ClusterValue::kVersion, true, "format version: 1"},
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
+      {"base", ClusterValue::kText, false,
+       "a preset, with xN for N nodes, or a cluster file (a path from this file's folder): this file contains only "
+       "what "
+       "differs from it; levels are joined by name"},
       {"device", ClusterValue::kDevice, true, "the devices, all of one kind"},
       {"fusion", ClusterValue::kFusion, false,
        "what the software fuses into one kernel: none (default), library (a matmul and its bias, all updates), "

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "costmodel/cluster/cluster.h"
 
 namespace shardplan {
 
@@ -58,6 +62,15 @@ const ClusterKeys& cluster_level_keys();
 const ClusterKeys& cluster_protocol_keys();
 const ClusterKeys& cluster_together_keys();
 const ClusterKeys& cluster_table_keys();
+
+/// The words of the keys `fusion` and `tf32`.
+inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", Fusion::kNone},
+                                                                       {"library", Fusion::kLibrary},
+                                                                       {"hand-written", Fusion::kHandWritten},
+                                                                       {"elementwise", Fusion::kElementwise}};
+
+inline constexpr std::pair<std::string_view, Tf32> kTf32Words[] = {
+    {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
 
 std::vector<std::string> key_names(const ClusterKeys& keys);
 

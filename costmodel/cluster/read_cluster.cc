@@ -5,12 +5,14 @@
 // us") are parsed by costmodel/cluster/quantity.h into integers, and all later arithmetic uses these.
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "base/integer.h"
 #include "base/yaml.h"
 #include "costmodel/cluster/cluster.h"
+#include "costmodel/cluster/cluster_base.h"
 #include "costmodel/cluster/cluster_keys.h"
 #include "costmodel/cluster/quantity.h"
 #include "costmodel/cluster/rank_table.h"
@@ -18,20 +20,14 @@
 namespace shardplan {
 namespace {
 
+constexpr int kMostBases = 16;
+
 constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
     {"all_gather", CollectiveKind::kAllGather},
     {"reduce_scatter", CollectiveKind::kReduceScatter},
     {"all_reduce", CollectiveKind::kAllReduce},
     {"all_to_all", CollectiveKind::kAllToAll},
     {"permute", CollectiveKind::kCollectivePermute}};
-
-constexpr std::pair<std::string_view, Fusion> kFusions[] = {{"none", Fusion::kNone},
-                                                            {"library", Fusion::kLibrary},
-                                                            {"hand-written", Fusion::kHandWritten},
-                                                            {"elementwise", Fusion::kElementwise}};
-
-constexpr std::pair<std::string_view, Tf32> kTf32s[] = {
-    {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
 
 template <class Table>
 std::string names_of(const Table& table) {
@@ -41,15 +37,11 @@ std::string names_of(const Table& table) {
   }
   return names;
 }
-template <class Table, class Value>
-std::string_view name_of(const Table& table, const Value& value) {
-  return std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.second == value; })->first;
-}
-
 /// Reads one file; every error is recorded, and reading continues with a value that causes no further errors.
 class ClusterReader {
  public:
-  ClusterReader(const std::string& text, const std::string& file) : document_(parse_yaml(text, file, faults_)) {
+  ClusterReader(const std::string& text, const std::string& file, int num_bases)
+      : document_(parse_yaml(text, file, faults_)), num_bases_(num_bases) {
     cluster_.text = text;
   }
 
@@ -66,6 +58,7 @@ class ClusterReader {
             document_.file.str());
       throw InputError(faults_);
     }
+    if (root.find("base") != nullptr) complete();
     keys(root, cluster_file_keys(), "");
     if (const YamlNode* version = need(root, "shardplan", "");
         version != nullptr && scalar(*version, "shardplan") != "1") {
@@ -73,8 +66,8 @@ class ClusterReader {
     }
     if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = scalar(*name, "cluster");
     if (const YamlNode* device = need(root, "device", "")) read_device(*device);
-    read_word(root, "fusion", kFusions, cluster_.fusion);
-    read_word(root, "tf32", kTf32s, cluster_.tf32);
+    read_word(root, "fusion", kFusionWords, cluster_.fusion);
+    read_word(root, "tf32", kTf32Words, cluster_.tf32);
     if (cluster_.tf32 != Tf32::kNone && !cluster_.device.tf32_flops) {
       fault(*root.find("tf32"), "tf32: device.flops has no rate tf32 at which the products would be computed");
       cluster_.tf32 = Tf32::kNone;
@@ -86,6 +79,7 @@ class ClusterReader {
     if (const YamlNode* table = root.find("rank_table"); table != nullptr && faults_.empty())
       read_rank_table_of(*table);
     if (const YamlNode* sources = root.find("sources")) read_sources(*sources);
+    if (has_base_) cluster_.text = write_cluster(cluster_);
     if (!faults_.empty()) {
       std::stable_sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
         return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
@@ -105,6 +99,34 @@ class ClusterReader {
   }
   static std::string in(const std::string& where, const std::string& key) {
     return where.empty() ? key : where + "." + key;
+  }
+
+  /// Completes a file that contains only what differs from its base. If the base cannot be read there is nothing to go on
+  /// with.
+  void complete() {
+    const YamlNode& place = *document_.root.find("base");
+    std::string base = scalar(place, "base");
+    if (base.empty()) throw InputError(faults_);
+    const bool is_path = base.find('/') != std::string::npos || base.ends_with(".yaml");
+    const std::filesystem::path folder = std::filesystem::path(document_.file.str()).parent_path();
+    if (is_path) base = (folder / base).lexically_normal().string();
+    try {
+      if (num_bases_ == kMostBases)
+        throw InputError(SourcePlace{}, "more than {} files, each the base of another", kMostBases);
+      const std::string text =
+          write_cluster(read_cluster(is_path && folder.empty() ? "./" + base : base, num_bases_ + 1));
+      document_.root = completed_from_base(document_, parse_yaml(text, base, faults_).root, faults_);
+      has_base_ = true;
+    } catch (const InputError& error) {
+      for (Diagnostic diagnostic : error.diagnostics()) {
+        if (diagnostic.place.line == 0) {
+          diagnostic.message = "base: " + diagnostic.message;
+          diagnostic.place = document_.place(place);
+        }
+        faults_.push_back(std::move(diagnostic));
+      }
+      throw InputError(faults_);
+    }
   }
 
   /// The value of a required key; otherwise null, and an error is recorded.
@@ -460,116 +482,14 @@ class ClusterReader {
   std::vector<Diagnostic> faults_;
   YamlDocument document_;
   Cluster cluster_;
+  const int num_bases_;
+  bool has_base_ = false;
 };
-
-/// Unquoted if YAML would read it as one plain text, quoted otherwise.
-std::string quoted(const std::string& text) {
-  const auto is_safe = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ' ' ||
-           c == '-';
-  };
-  const bool is_word = std::all_of(text.begin(), text.end(), is_safe) && !text.empty() && text.front() != '-' &&
-                       text.front() != ' ' && text.back() != ' ' && text != "null" && text != "Null" && text != "NULL";
-  if (is_word) return text;
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
-
-std::string other_efficiencies(const ClusterDevice& device) {
-  std::string text;
-  const auto add = [&](const char* name, const std::optional<std::int64_t>& share) {
-    if (share) text += fmt::format("{}: {}, ", name, write_share(*share));
-  };
-  add("attention", device.attention_efficiency_ppm);
-  add("convolution", device.convolution_efficiency_ppm);
-  return text;
-}
-
-std::string shape_constants(const ClusterDevice& device) {
-  std::string text;
-  const MatrixUnits& units = device.matrix_units;
-  if (units.count > 0) {
-    text += fmt::format("  matrix_units: {{count: {}, tile: {}", units.count, units.tile);
-    text += units.fill > 0 ? fmt::format(", fill: {}}}\n", units.fill) : "}\n";
-  }
-  if (device.attention_fill > 0) text += fmt::format("  attention_fill: {}\n", device.attention_fill);
-  return text;
-}
 
 }  // namespace
 
-Cluster read_cluster_text(const std::string& text, const std::string& file) { return ClusterReader(text, file).read(); }
-
-std::string write_cluster(const Cluster& cluster) {
-  const ClusterDevice& device = cluster.device;
-  std::string flops;
-  for (const auto& [type, rate] : device.flops) {
-    flops += fmt::format("{}{}: {}", flops.empty() ? "" : ", ", to_string(type), write_operation_rate(rate));
-  }
-  if (device.tf32_flops) {
-    flops += fmt::format("{}tf32: {}", flops.empty() ? "" : ", ", write_operation_rate(*device.tf32_flops));
-  }
-  std::string text = fmt::format(
-      "shardplan: 1\ncluster: {}\ndevice:\n  name: {}\n"
-      "  memory: {{capacity: {}, reserved: {}, bandwidth: {}}}\n  flops: {{{}}}\n"
-      "  efficiency: {{matmul: {}, {}memory: {}}}\n{}  start: {}\n{}",
-      quoted(cluster.name), quoted(device.name), write_bytes(device.capacity), write_bytes(device.reserved),
-      write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
-      other_efficiencies(device), write_share(device.memory_efficiency_ppm), shape_constants(device),
-      write_time(device.start),
-      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", name_of(kFusions, cluster.fusion)));
-  if (cluster.tf32 != Tf32::kNone) text += fmt::format("tf32: {}\n", name_of(kTf32s, cluster.tf32));
-  if (cluster.collectives != CollectiveSoftware{}) {
-    const CollectiveSoftware& software = cluster.collectives;
-    const std::string per_device =
-        software.per_device == 0 ? "" : fmt::format("per_device: {}, ", write_time(software.per_device));
-    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}{}}}\n", write_time(software.launch), per_device,
-                        software.has_rings_and_trees ? "rings and trees" : "level by level",
-                        software.collective_matmul ? ", collective_matmul: true" : "");
-  }
-  text += "levels:\n";
-  for (const ClusterLevel& level : cluster.levels) {
-    text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
-                        quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),
-                        write_share(level.efficiency_ppm), level.link_per == LinkPer::kGroup ? "group" : "device");
-    if (level.contention_ppm != 1'000'000) text += fmt::format(", contention: {}", write_share(level.contention_ppm));
-    std::string protocols;
-    for (const LinkProtocol& protocol : level.protocols) {
-      protocols += fmt::format("{}{{latency: {}, bandwidth: {}}}", protocols.empty() ? "" : ", ",
-                               write_time(protocol.latency), write_share(protocol.bandwidth_ppm));
-    }
-    if (!protocols.empty()) text += fmt::format(", protocols: [{}]", protocols);
-    if (level.together != SpeedsTogether{}) {
-      text += fmt::format(", together: {{kernels: {}, collectives: {}}}", write_share(level.together.kernels_ppm),
-                          write_share(level.together.collectives_ppm));
-    }
-    text += "}\n";
-  }
-  if (!cluster.position_of_rank.empty()) {
-    text += fmt::format("ranks: [{}]\n", fmt::join(cluster.position_of_rank, ", "));
-  }
-  if (!cluster.tables.empty()) text += "tables:\n";
-  for (const CollectiveTable& table : cluster.tables) {
-    std::string bytes;
-    std::string times;
-    for (const auto& [size, time] : table.points) {
-      bytes += (bytes.empty() ? "" : ", ") + write_bytes(size);
-      times += (times.empty() ? "" : ", ") + write_time(time);
-    }
-    text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
-                        name_of(kTableKinds, table.kind), quoted(table.level), table.devices, bytes, times);
-  }
-  if (!cluster.sources.empty()) text += "sources:\n";
-  for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));
-  return text;
+Cluster read_cluster_text(const std::string& text, const std::string& file, int num_bases) {
+  return ClusterReader(text, file, num_bases).read();
 }
 
 }  // namespace shardplan
