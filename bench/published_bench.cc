@@ -117,8 +117,9 @@ void print_memory(const std::vector<Outcome>& outcomes) {
 constexpr const char* kIntroduction =
     R"(# Step times and memory against published runs
 
-Training runs with published step times or memory, each planned with the parallelism that the run used. This page is the
-output of `bench/published_bench`; the runs, with their models and clusters, are in `bench/published/*.yaml`.
+Runs with published step times or memory, each planned with the parallelism that the run used: training, and decoding (gpt-fast, vLLM), where a
+step is one token of each sequence. This page is the output of `bench/published_bench`; the runs, with their models and clusters, are in
+`bench/published/*.yaml`.
 
 A run is a model file in which placeholders for its parallelism are replaced by axes of its mesh: what shards the batch, features and
 heads, the sequence, and the stored weights. Its mode is `semi_auto_parallel`, so nothing is left to the search. The *published* step time in
@@ -156,6 +157,8 @@ Causes of the largest errors:
 
 - Megatron-Core gathers new weights during the forward pass of the next step (`--overlap-param-gather`); here the step ends with these gathers.
 - Data parallelism over 128 groups makes Megatron-LM 4 to 7 % slower, our plans 1 to 2 %.
+- gpt-fast sums activations of 8 KiB with an all_reduce of its own, which is faster than NCCL's; vLLM does work on the host between two tokens. No constant was
+  fitted to decoding.
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
 - MosaicML's images of 256 x 256 per second grow by a third only from 64 to 128 devices, those of 512 x 512 twofold; the source gives no reason.

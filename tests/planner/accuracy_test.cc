@@ -25,14 +25,15 @@ const std::map<std::string, PublishedRun>& published_by_name() {
 TEST(Accuracy, PlansOfPublishedRunsTakeWhatWasPublished) {
   // One of each kind: tensor parallel, data parallel, both with sequence parallelism, FSDP on 2 to 128 devices with and
   // without a compiler, attention written and fused, convolution networks on A100, H100 and H200, replicas of FSDP,
-  // ZeRO-3 of 2021.
+  // ZeRO-3 of 2021, decoding.
   const std::string sample[] = {"SC21-1.7B",        "SC21-7.5B",           "MEG20-8B",
                                 "KOR-22B-full",     "KOR-22B-spsel",       "MPT-a100-7b-s4096-g8",
                                 "TT-L2-13B-none",   "TT-H100-128-compile", "KF-7B-fsdp2",
                                 "KF-13B-fsdp8",     "FA2-1.3B-8k-flash2",  "FA2-2.7B-2k-standard",
                                 "BERT-L-s128-g8",   "RN50-MXNet-g1",       "MEG20-8B-dp128",
                                 "IBM-7B",           "ZERO3-175B-768",      "SD2-256-g64",
-                                "MLPERF-RN50-h200", "MLPERF-SD2-g64"};
+                                "MLPERF-RN50-h200", "MLPERF-SD2-g64",      "GF-7B-tp2",
+                                "GF-70B-tp8"};
   double sum = 0, signed_sum = 0;
   for (const std::string& name : sample) {
     ASSERT_TRUE(published_by_name().contains(name)) << name;

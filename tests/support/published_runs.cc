@@ -227,6 +227,12 @@ std::string model_text(const PublishedRun& run) {
                                          {"norm", run.written_norms ? "written_norm" : "fused_norm"},
                                          {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
   text = with_axes(text, words);
+  if (run.is_inference()) {
+    return text +
+           fmt::format(
+               "dtype: {}\nparallel: {{parallel_mode: semi_auto_parallel, level: 2, device_num: {}, mesh: {{{}}}}}\n",
+               run.precision, run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh);
+  }
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
   if (run.precision != "f32") text += fmt::format(", mixed_precision: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);

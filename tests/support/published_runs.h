@@ -9,7 +9,7 @@
 
 namespace shardplan {
 
-/// A training run with a published step time (bench/published/*.yaml), and the parallelism that it used.
+/// A training run, or a step of inference, with a published time (bench/published/*.yaml), and the parallelism that it used.
 struct PublishedRun {
   std::string name;
   std::string what;   // model, devices and parallelism in words, for tables
@@ -20,15 +20,15 @@ struct PublishedRun {
   std::int64_t data = 1;
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
-  bool gather_again = false;  // operands of products, for the backward pass, instead of keeping them
-  bool whole_logits = false;  // gathered for the loss
-  bool own_gathers = false;   // gathers the operand of each product separately, not once for all readers
-  bool whole_table = false;   // the embedding's table is not sharded by tensor parallelism
-  int zero = 0;               // 0, 1 or 3
-  std::string optimizer = "adamw";
-  std::string precision = "bf16";  // of weights and activations
-  bool wide_gradients = false;     // summed over the devices as f32
-  std::int64_t bucket = 0;         // of all_reduced gradients, in MiB, if the software has a fixed size
+  bool gather_again = false;        // operands of products, for the backward pass, instead of keeping them
+  bool whole_logits = false;        // gathered for the loss
+  bool own_gathers = false;         // gathers the operand of each product separately, not once for all readers
+  bool whole_table = false;         // the embedding's table is not sharded by tensor parallelism
+  int zero = 0;                     // 0, 1 or 3
+  std::string optimizer = "adamw";  // none: inference
+  std::string precision = "bf16";   // of weights and activations
+  bool wide_gradients = false;      // summed over the devices as f32
+  std::int64_t bucket = 0;          // of all_reduced gradients, in MiB, if the software has a fixed size
   bool fused_attention = true;
   bool written_norms = false;  // norms and rotations as several operators, as without a compiler
   bool fused_loss = false;     // on logits of two bytes
@@ -44,6 +44,8 @@ struct PublishedRun {
   std::string memory;              // of a device, as published, "62.4 GB"; empty: not published
   double gibibytes = 0;            // the same
   std::string assumed;             // what the source does not state
+
+  bool is_inference() const { return optimizer == "none"; }
 };
 
 /// The runs of one source.
