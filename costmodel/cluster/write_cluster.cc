@@ -79,9 +79,10 @@ std::string write_cluster(const Cluster& cluster) {
   if (cluster.tf32 != Tf32::kNone) text += fmt::format("tf32: {}\n", name_of(kTf32Words, cluster.tf32));
   if (cluster.collectives != CollectiveSoftware{}) {
     const CollectiveSoftware& software = cluster.collectives;
-    const std::string per_device =
-        software.per_device == 0 ? "" : fmt::format("per_device: {}, ", write_time(software.per_device));
-    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}{}}}\n", write_time(software.launch), per_device,
+    std::string times;
+    if (software.per_device > 0) times += fmt::format("per_device: {}, ", write_time(software.per_device));
+    if (software.one_shot > 0) times += fmt::format("one_shot: {}, ", write_time(software.one_shot));
+    text += fmt::format("collectives: {{launch: {}, {}algorithms: {}{}}}\n", write_time(software.launch), times,
                         software.has_rings_and_trees ? "rings and trees" : "level by level",
                         software.collective_matmul ? ", collective_matmul: true" : "");
   }

@@ -365,6 +365,26 @@ TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDev
   }
 }
 
+// One kernel that reads from everyone: few bytes gain by it, many do not, and what leaves the node has no part in it.
+TEST(HierarchicalCosts, AnAllReduceInOneKernelReadsFromAllOthers) {
+  Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
+  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  const DeviceMesh mesh = make_mesh(cluster);
+  const HierarchicalCosts rings(cluster, mesh);
+  cluster.collectives.one_shot = 5 * kUs;
+  const HierarchicalCosts one_shot(cluster, mesh);
+  const CollectiveKind all_reduce = CollectiveKind::kAllReduce;
+  const std::vector<AxisRef> node = {mesh.whole(1)}, pair = {{1, 4, 2}};
+  EXPECT_EQ(one_shot.time(all_reduce, node, 0), 5 * kUs);
+  EXPECT_EQ(one_shot.time(all_reduce, node, 400'000), (5 + 7) * kUs);  // seven tensors of 1 us each
+  EXPECT_EQ(one_shot.time(all_reduce, pair, 400'000), (5 + 1) * kUs);
+  EXPECT_EQ(one_shot.time(all_reduce, node, kGB), rings.time(all_reduce, node, kGB));
+  for (const std::vector<AxisRef>& axes : {std::vector<AxisRef>{mesh.whole(0)}, {mesh.whole(0), mesh.whole(1)}}) {
+    EXPECT_EQ(one_shot.time(all_reduce, axes, 4096), rings.time(all_reduce, axes, 4096));
+  }
+  EXPECT_EQ(one_shot.time(CollectiveKind::kAllGather, node, 4096), rings.time(CollectiveKind::kAllGather, node, 4096));
+}
+
 // A low-latency protocol at half the bandwidth wins as long as less than half of the time saved is spent on bytes.
 TEST(HierarchicalCosts, TheFastestProtocolCounts) {
   Cluster cluster = cluster_of({level("nvlink", 2, 4 * kUs, 100 * kGB)});
