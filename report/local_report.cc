@@ -105,9 +105,10 @@ std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder
   const LocalRank& largest = plan.ranks[plan.largest()];
   text += fmt::format("  {:<9}   {} of {} on rank {}\n", plan.fits() ? "fits" : "too large",
                       format_bytes(largest.peak()), format_bytes(plan.usable), plan.largest());
-  text += fmt::format("  step        {:<10} rank {} ends last: kernels {}, communications {}, {} of them exposed\n",
-                      format_time(plan.step), plan.slowest(), format_time(slowest.computation),
-                      format_time(slowest.communication), format_time(slowest.end - slowest.computation));
+  text += figure_line("step", format_time(plan.step),
+                      fmt::format("rank {} ends last: kernels {}, communications {}, {} of them exposed",
+                                  plan.slowest(), format_time(slowest.computation), format_time(slowest.communication),
+                                  format_time(slowest.end - slowest.computation)));
   const std::vector<CommunicationLine> lines = lines_of(plan);
   if (!lines.empty()) {
     TextTable table({Columns::kLeft, Columns::kLeft, Columns::kLeft, Columns::kRight, Columns::kRight});

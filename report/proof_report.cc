@@ -168,7 +168,7 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
                                  subject.is_training ? "training" : "forward", number_of(subject.level),
                                  subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
                                  counted(subject.mesh.num_devices(), "device"), axes, subject.seed);
-  if (!shrinking.dims.empty()) text += fmt::format("sizes in the proof: {}\n", sizes_text(shrinking.dims));
+  if (!shrinking.dims.empty()) text += paragraph_lines("sizes in the proof: " + sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
     text += fmt::format("mesh in the proof: {} ({})\n", sizes_text(shrinking.axes),
                         counted(shrinking.mesh.num_devices(), "device"));
@@ -207,20 +207,20 @@ ProofRecord proof_record(const Proof& proof, std::uint64_t seed) {
   return record;
 }
 
-std::string proof_summary(const Proof& proof) {
-  if (!proof.shrinking.refusal.empty()) return "no         " + proof.shrinking.refusal;
+ProofVerdict proof_verdict(const Proof& proof) {
+  if (!proof.shrinking.refusal.empty()) return {"no", proof.shrinking.refusal};
   if (proof.unpadded && !proof.unpadded->is_equal()) {
-    return "NO         the padded model differs from the model: shardplan validate shows where";
+    return {"NO", "the padded model differs from the model: shardplan validate shows where"};
   }
-  if (!proof.is_proven()) return "NO         the devices differ from a single device: shardplan validate shows where";
+  if (!proof.is_proven()) return {"NO", "the devices differ from a single device: shardplan validate shows where"};
   std::vector<std::string> parts;
   for (const PrecisionResult& precision : proof.validation.precisions) {
     parts.push_back(fmt::format("{} {:.1e}", name_of(precision.precision), precision.largest));
   }
   if (proof.unpadded) parts.push_back(fmt::format("without padding {:.1e}", proof.unpadded->compared.largest));
-  return fmt::format("equal      {} compute{} the same as one; largest difference {}",
-                     counted(proof.validation.num_devices, "device"), proof.validation.num_devices == 1 ? "s" : "",
-                     fmt::join(parts, ", "));
+  return {"equal", fmt::format("{} compute{} the same as one; largest difference {}",
+                               counted(proof.validation.num_devices, "device"),
+                               proof.validation.num_devices == 1 ? "s" : "", fmt::join(parts, ", "))};
 }
 
 std::string validation_text(const ValidationSubject& subject, const Proof& proof) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/level.h"
+#include "report/plan/summary.h"
 #include "report/plan_file/plan_json.h"
 #include "simulator/execute/simulate.h"
 #include "simulator/proof/prove.h"
@@ -29,8 +30,7 @@ std::string validation_json(const ValidationSubject& subject, const Proof& proof
 std::string compared_text(const PrecisionResult& result);
 /// The record for plan.json of a proof whose data were drawn with `seed`.
 ProofRecord proof_record(const Proof& proof, std::uint64_t seed);
-/// The text after "proven" in the summary of a plan.
-std::string proof_summary(const Proof& proof);
+ProofVerdict proof_verdict(const Proof& proof);
 
 /// 0: proven; 5: a difference, or an injected fault that was not caught; 3: an operator without a kernel, or sizes that
 /// cannot be proven.

@@ -112,7 +112,7 @@ int plan_model(PlanArguments arguments) {
   SummaryOptions options;
   options.colour = wants_colour();
   options.verbose = arguments.verbose;
-  if (proof) options.proof = proof_summary(*proof);
+  if (proof) options.proof = proof_verdict(*proof);
   const std::string document =
       arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
   if (!arguments.out.empty()) {

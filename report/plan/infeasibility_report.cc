@@ -150,10 +150,11 @@ Json lines_json(const std::vector<TableLine>& lines) {
 std::string infeasibility_report(const Infeasibility& answer, bool colour) {
   const Plan& plan = *answer.smallest;
   const ColumnUnit unit = bytes_unit(std::max(plan.memory.peak, plan.usable));
-  std::string text =
-      fmt::format("{}, {}on {}: {}, mesh {}, level {} ({})\n\n", plan.graph->name(), training_words(*plan.graph),
-                  plan.cluster.name, counted(plan.cluster.num_devices(), "device"), mesh_words(plan.mesh),
-                  number_of(plan.options.level), to_string(plan.options.level));
+  std::string text = paragraph_lines(fmt::format("{}, {}on {}: {}, mesh {}, level {} ({})", plan.graph->name(),
+                                                 training_words(*plan.graph), plan.cluster.name,
+                                                 counted(plan.cluster.num_devices(), "device"), mesh_words(plan.mesh),
+                                                 number_of(plan.options.level), to_string(plan.options.level))) +
+                     '\n';
   text += fmt::format("  {}   the smallest plan {}needs {} of {} per device: {} too much\n",
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
                       format_bytes(plan.memory.peak), format_bytes(plan.usable),

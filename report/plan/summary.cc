@@ -141,8 +141,9 @@ std::string per_device_line(const Plan& plan) {
   if (parameters > 0) what.push_back(fmt::format("{} parameter{}", parameters, parameters == 1 ? "" : "s"));
   if (statistics > 0) what.push_back("batch statistics");
   if (what.empty()) return {};
-  return fmt::format("  per device  {} separate on each device, not averaged; the proof's one device has all\n",
-                     fmt::join(what, " and "));
+  return wrapped_line("per device",
+                      fmt::format("{} separate on each device, not averaged; the proof's one device has all",
+                                  fmt::join(what, " and ")));
 }
 
 /// The line of the objective: its value, and how near it is to the bound.
@@ -515,11 +516,12 @@ std::string verbose_lines(const Plan& plan, const std::vector<PathClass>& classe
 }  // namespace
 
 std::string summary_report(const Plan& plan, const SummaryOptions& options) {
-  std::string text = fmt::format("{}, {}on {}: {}{} device{}, mesh {}, level {} ({})\n\n", plan.graph->name(),
-                                 training_words(*plan.graph), plan.cluster.name,
-                                 plan.program.workers > 1 ? fmt::format("{} workers of ", plan.program.workers) : "",
-                                 plan.mesh.num_devices(), plan.mesh.num_devices() == 1 ? "" : "s",
-                                 mesh_words(plan.mesh), number_of(plan.options.level), to_string(plan.options.level));
+  const std::string workers = plan.program.workers > 1 ? fmt::format("{} workers of ", plan.program.workers) : "";
+  std::string text = paragraph_lines(fmt::format("{}, {}on {}: {}{}, mesh {}, level {} ({})", plan.graph->name(),
+                                                 training_words(*plan.graph), plan.cluster.name, workers,
+                                                 counted(plan.mesh.num_devices(), "device"), mesh_words(plan.mesh),
+                                                 number_of(plan.options.level), to_string(plan.options.level))) +
+                     '\n';
   text += fits_line(plan, options.colour);
   text += step_line(plan);
   const std::vector<PathClass> classes = path_classes(plan, step_path(plan));
@@ -535,7 +537,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
     text += fmt::format("  searched    with a time limit of {:g} s: another run may find another plan\n",
                         plan.options.time_limit);
   }
-  text += fmt::format("  proven      {}\n", options.proof.empty() ? "no         add --validate" : options.proof);
+  text += figure_line("proven", options.proof.word, options.proof.words);
   const auto paragraph = [&](const std::string& lines) {
     if (!lines.empty()) text += '\n' + lines;
   };

@@ -7,10 +7,16 @@
 
 namespace shardplan {
 
+/// A line of the summary: whether the plan is proven, and by what.
+struct ProofVerdict {
+  std::string word = "no";  // equal, no, NO
+  std::string words = "add --validate";
+};
+
 struct SummaryOptions {
   bool colour = false;
   bool verbose = false;              // also options, seed, assumed numbers of the cluster, search statistics
-  std::string proof;                 // text after "proven"; empty: "no", and how to prove
+  ProofVerdict proof;                // no, and how to prove, if there was no proof
   std::string out_folder;            // where files were written; empty if none were
   std::vector<std::string> written;  // names of those files
   std::string next;                  // command for the last line; may be empty

@@ -59,9 +59,8 @@ std::string workers_table(const Plan& plan) {
                    WorkerAlign::kRight});
   const bool overlaps = !plan.program.loop_order.turns.empty();
   const bool has_groups = plan.mesh.num_devices() > 1;
-  table.add({fmt::format("workers, {}", unit.name), "operators", "compute", has_groups ? "collectives" : "",
-             "send and receive", "waits", "busy", overlaps ? "micro-batches in flight" : "",
-             fmt::format("peak {}", bytes.name)});
+  table.add({fmt::format("workers, {}", unit.name), "operators", "compute", has_groups ? "collectives" : "", "sends",
+             "waits", "busy", overlaps ? "in flight" : "", fmt::format("peak {}", bytes.name)});
   const auto shown = std::min(times.workers.size(), kMostWorkers);
   for (std::size_t w = 0; w < shown; ++w) {
     const WorkerUse& use = times.workers[w];

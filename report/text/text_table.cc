@@ -90,6 +90,10 @@ std::vector<std::string> wrapped(std::string_view words, std::size_t width, std:
   return lines;
 }
 
+std::string paragraph_lines(std::string_view words) {
+  return fmt::format("{}\n", fmt::join(wrapped(words, kTerminalWidth, 2), "\n"));
+}
+
 std::string wrapped_line(std::string_view key, std::string_view words) {
   return hung(fmt::format("  {:<12}", key), words);
 }

@@ -65,6 +65,9 @@ std::string counted(std::int64_t count, std::string_view thing);
 /// `hang` blanks.
 std::vector<std::string> wrapped(std::string_view words, std::size_t width, std::size_t hang = 0);
 
+/// A text wrapped to a width of 100, later lines indented by two blanks.
+std::string paragraph_lines(std::string_view words);
+
 /// "key" in a column of 12 after two blanks, then the text, wrapped to a width of 100 in its own column.
 std::string wrapped_line(std::string_view key, std::string_view words);
 

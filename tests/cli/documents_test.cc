@@ -118,6 +118,20 @@ TEST(DocumentsTest, FindsTheCommandsOfADocument) {
   EXPECT_EQ(commands[2].arguments, "layout");
 }
 
+/// Lines wider than a terminal, of a report for people.
+std::string wide_lines(const std::string& arguments, const std::string& out) {
+  std::string wide;
+  for (const char* report : {"plan ", "diff "}) {
+    if (!arguments.starts_with(report) || arguments.find("--to") != std::string::npos) continue;
+    std::istringstream lines(out);
+    for (std::string line; std::getline(lines, line);) {
+      const auto columns = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });  // of UTF-8
+      if (columns > 100) wide += line + "\n";
+    }
+  }
+  return wide;
+}
+
 class DocumentTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(DocumentTest, CommandsEndAsShown) {
@@ -131,6 +145,8 @@ TEST_P(DocumentTest, CommandsEndAsShown) {
     EXPECT_EQ(run.exit_code, command.exit_code)
         << GetParam() << ":" << command.line << ": shardplan " << command.arguments << "\n"
         << run.err;
+    EXPECT_EQ(wide_lines(command.arguments, run.out), "")
+        << GetParam() << ":" << command.line << ": shardplan " << command.arguments;
     if (!command.output.empty()) {
       EXPECT_EQ(run.out, command.output) << GetParam() << ":" << command.line << " shows another output";
     }
@@ -166,6 +182,7 @@ TEST_P(HelpExamplesTest, EndAsShown) {
   for (const Example& example : program.find(GetParam())->examples) {
     const ProgramRun run = run_program(GetParam() + " " + example.arguments, folder.path());
     EXPECT_EQ(run.exit_code, example.exit_code) << GetParam() << " " << example.arguments << "\n" << run.err;
+    EXPECT_EQ(wide_lines(GetParam() + " " + example.arguments, run.out), "") << GetParam() << " " << example.arguments;
   }
 }
 
