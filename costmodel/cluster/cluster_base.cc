@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -43,12 +44,12 @@ class Completion {
     move_to(base, place_);
     if (own_.root.find("rank_table") != nullptr) erase(base, "ranks");  // the file says anew where ranks stand
     for (const YamlEntry& entry : own_.root.entries) {
-      if (entry.key.text == "base") continue;
-      YamlNode* levels = entry.key.text == "levels" && entry.value.is_sequence() ? find(base, "levels") : nullptr;
+      const std::string& key = entry.key.text;
+      YamlNode* levels = key == "levels" && !entry.value.items.empty() ? find(base, key) : nullptr;
       if (levels != nullptr) {
         join_levels(*levels, entry.value);
-      } else {
-        join(base, entry, entry.key.text == "device" ? "" : entry.key.text);
+      } else if (key != "base") {
+        join(base, entry, key);
       }
     }
     add_sources(base);
@@ -56,56 +57,65 @@ class Completion {
   }
 
  private:
-  /// Sets one key of a map; `path` is the name that a source of it would have.
+  /// Sets one key of a map, to which `path` leads: "device.memory.capacity", "collectives.launch", "ib.bandwidth".
   void join(YamlNode& map, const YamlEntry& own, const std::string& path) {
     YamlNode* value = find(map, own.key.text);
-    if (value != nullptr && value->is_map() && own.value.is_map()) {
+    if (value == nullptr) {
+      map.entries.push_back(own);
+      changed_.push_back(path);
+    } else if (value->is_map() && own.value.is_map()) {
       value->line = own.value.line;
       value->column = own.value.column;
-      for (const YamlEntry& entry : own.value.entries) {
-        join(*value, entry, path.empty() ? entry.key.text : path + "." + entry.key.text);
-      }
-      return;
-    }
-    if (value != nullptr) {
-      *value = own.value;
+      for (const YamlEntry& entry : own.value.entries) join(*value, entry, path + "." + entry.key.text);
     } else {
-      map.entries.push_back(own);
+      *value = own.value;
+      changed_.push_back(path);
     }
-    changed_.push_back(path);
   }
 
   void join_levels(YamlNode& levels, const YamlNode& own) {
+    std::vector<std::string> names;
+    for (const YamlNode& level : levels.items) names.push_back(level.find("name")->text);
+    std::set<std::string> seen;
+    std::vector<YamlNode> unnamed;  // the reader says what is wrong with them
     for (const YamlNode& item : own.items) {
       const YamlNode* name = item.find("name");
-      const auto known = std::find_if(levels.items.begin(), levels.items.end(), [&](const YamlNode& level) {
-        return name != nullptr && level.find("name")->text == name->text;
-      });
       if (name == nullptr || !name->is_scalar()) {
-        levels.items.push_back(item);  // the reader says what is wrong with it
-      } else if (known == levels.items.end()) {
-        std::vector<std::string> names;
-        for (const YamlNode& level : levels.items) names.push_back(level.find("name")->text);
+        unnamed.push_back(item);
+        continue;
+      }
+      const auto known = std::find(names.begin(), names.end(), name->text);
+      if (known == names.end()) {
         faults_.push_back(
             {own_.place(*name), fmt::format("levels: the base {} has no level '{}'", place_.text, name->text),
              fmt::format("its levels: {}; a file without a base lists all of its own", fmt::join(names, ", "))});
+      } else if (!seen.insert(name->text).second) {
+        faults_.push_back({own_.place(*name), fmt::format("levels: name '{}' is given twice", name->text), {}});
       } else {
-        known->line = item.line;
-        known->column = item.column;
+        YamlNode& level = levels.items[static_cast<std::size_t>(known - names.begin())];
+        level.line = item.line;
+        level.column = item.column;
         for (const YamlEntry& entry : item.entries) {
-          if (entry.key.text != "name") join(*known, entry, name->text + "." + entry.key.text);
+          if (entry.key.text != "name") join(level, entry, name->text + "." + entry.key.text);
         }
       }
     }
+    levels.items.insert(levels.items.end(), unnamed.begin(), unnamed.end());
   }
 
-  /// Whether a number stands at this path, which has a source.
+  /// Whether the value at this path is a number that has a source.
   static bool is_number(const std::string& path) {
-    if (path.starts_with("sources") || path.starts_with("tables")) return false;
+    if (path.find('.') == std::string::npos || path.starts_with("sources.")) return false;
     const std::string key = path.substr(path.rfind('.') + 1);
-    const bool is_of_all = path == key;  // of the file, or directly of the device
-    if (is_of_all) return key == "attention_fill" || key == "start";
-    return key != "count" && key != "link_per" && key != "algorithms" && key != "collective_matmul";
+    for (const char* other : {"name", "count", "link_per", "algorithms", "collective_matmul"}) {
+      if (key == other && path != "device.matrix_units.count") return false;
+    }
+    return true;
+  }
+
+  /// As sources are written: those of the device also without "device.".
+  static std::string short_name(const std::string& path) {
+    return path.starts_with("device.") ? path.substr(std::string("device.").size()) : path;
   }
 
   void add_sources(YamlNode& cluster) const {
@@ -119,14 +129,15 @@ class Completion {
     if (!sources->is_map()) return;  // an error of the file
     for (const std::string& path : changed_) {
       if (!is_number(path)) continue;
-      const bool is_named =
-          own != nullptr && std::any_of(own->entries.begin(), own->entries.end(), [&](const YamlEntry& e) {
-            const std::string name = e.key.text.starts_with("device.") ? e.key.text.substr(7) : e.key.text;
-            return path == name || path.starts_with(name + ".") || name == "device";
-          });
-      if (is_named) continue;
-      for (const std::string& name : {path, "device." + path}) erase(*sources, name);
-      sources->entries.push_back({scalar_at(place_, path), scalar_at(place_, "assumed")});
+      const std::string name = short_name(path);
+      const auto is_about_it = [&](const YamlEntry& source) {
+        const std::string subject = short_name(source.key.text);
+        return name == subject || name.starts_with(subject + ".") || path.starts_with(subject + ".");
+      };
+      if (own != nullptr && std::any_of(own->entries.begin(), own->entries.end(), is_about_it)) continue;
+      erase(*sources, path);
+      erase(*sources, name);
+      sources->entries.push_back({scalar_at(place_, name), scalar_at(place_, "assumed")});
     }
   }
 

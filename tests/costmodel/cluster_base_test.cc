@@ -79,6 +79,16 @@ mine.yaml:8:12: error: levels: the base dgx-h100x2 has no level 'infiniband'
     its levels: ib, nvlink; a file without a base lists all of its own
 mine.yaml:9:27: error: nvlink.count: '0' is not a whole number from 1 to 1048576
 mine.yaml:10:8: error: ranks: expected a list of 2 positions, one for each device; found 3)");
+  EXPECT_EQ(error_of([&] {
+              read_cluster_text(kHead + "base: dgx-h100\nlevels: [{name: ib, count: 2}, {name: ib, count: 4}]\n",
+                                "m.yaml");
+            }),
+            "m.yaml:4:39: error: levels: name 'ib' is given twice");
+  EXPECT_EQ(error_of([&] { read_cluster_text(kHead + "base: dgx-h100\nlevels: []\n", "m.yaml"); }),
+            "m.yaml:4:9: error: levels: expected a list of levels, outermost first; found a list");
+  EXPECT_EQ(
+      error_of([&] { read_cluster_text(kHead + "base: dgx-h100\nlevels: [2, {name: ib, count: 2}]\n", "m.yaml"); }),
+      "m.yaml:4:10: error: levels[2]: expected a map, found '2'");
   EXPECT_NE(error_of([&] {
               read_cluster_text(kHead + "base: dgx-h101\n", "mine.yaml");
             }).find("mine.yaml:3:7: error: base: cluster: no preset 'dgx-h101'; did you mean 'dgx-h100'?"),
