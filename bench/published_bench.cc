@@ -150,7 +150,7 @@ Special settings, with their sources:
   runs set `collective_matmul`; no other source mentions it.
 - Megatron-LM and Megatron-Core keep each device's part of the sequence after a norm and gather it again in the backward pass (`gather_again`).
 - Megatron-LM's kernels do not fuse the dropout of attention probabilities (`fusion: hand-written`).
-- gpt-fast and vLLM sum the activations of a token by one kernel that reads from all devices of a node (`one_shot`, fitted on GF-7B-tp8); with NCCL's all_reduce
+- gpt-fast and vLLM sum the activations of a token by one kernel that reads from all devices of a node (`direct_all_reduce`, fitted on GF-7B-tp8); with NCCL's all_reduce
   GF-7B-tp8 would take 1.17 of the published time. No other constant was fitted to decoding.
 - Convolutions of PyTorch without `channels_last` reach less than half of the rate that they have with it (`a100-channels-first.yaml`): cuDNN transposes
   what it reads and writes.

@@ -28,8 +28,9 @@
 //   - tree all_reduce: up and down a binary tree of the outermost parts and a chain within each,
 //     2 (log2 parts latency + (devices of a part - 1) latency) + 2 m / (0.92 B). Within one innermost part a chain is no
 //     gain.
-// With `one_shot` an all_reduce within the innermost level can also be one kernel, for which each device reads the tensors
-// of all others: one_shot + (p-1) m / B, without `launch`.
+// With `direct_all_reduce` an all_reduce within the innermost level can also be one kernel, whose devices read each other's
+// memory, without `launch`: all tensors at once, direct_all_reduce + (p-1) m / B, or in two phases, each device adding up one
+// piece first, direct_all_reduce + latency + 2 (p-1)/p m / B.
 // `protocols` replace the latency and take a share of the rate, the same one on all levels. Every collective pays
 // `launch` once, however many stages it has, and all but permute `per_device` for each device of the group; what was
 // measured has both in it. `contention` always applies: all parts of
@@ -284,11 +285,16 @@ HierarchicalCosts::Stage HierarchicalCosts::tree_all_reduce(const GroupSpan& spa
   return {1, saturate(2 * start), 2 * 100 * above * kPicosecondsPerSecond, kTreePercent * below};
 }
 
-HierarchicalCosts::Stage HierarchicalCosts::one_shot_all_reduce(const GroupSpan& span, const Links& links) const {
+std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_reduces(const GroupSpan& span,
+                                                                            const Links& links) const {
   const LevelSpan& level = span.levels.front();
-  const Wide read = static_cast<Wide>(level.members) - 1;
+  const Wide parts = static_cast<Wide>(level.members);
   const Wide per_byte = static_cast<Wide>(sharers(level, level.crossing_devices)) * kPicosecondsPerSecond;
-  return {1, cluster_.collectives.one_shot, read * per_byte, static_cast<Wide>(links.rate[level.level])};
+  const Wide rate = static_cast<Wide>(links.rate[level.level]);
+  const Picoseconds start = cluster_.collectives.direct_all_reduce;
+  const Wide two_phases = static_cast<Wide>(start) + static_cast<Wide>(links.latency[level.level]);
+  return {{1, start, (parts - 1) * per_byte, rate},
+          {1, saturate(two_phases), 2 * (parts - 1) * per_byte, parts * rate}};
 }
 
 void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, std::size_t protocol) const {
@@ -317,8 +323,10 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
     if (is_reduce && span.levels.size() > 1) add(kind, {flat_all_reduce(span, links)});
     if (has_channels && is_reduce) add(kind, {tree_all_reduce(span, links)});
     const bool is_innermost = span.levels.size() == 1 && span.levels.front().level + 1 == cluster_.levels.size();
-    if (cluster_.collectives.one_shot > 0 && protocol == 0 && is_reduce && is_innermost) {
-      group.alternatives[static_cast<std::size_t>(kind)].push_back({one_shot_all_reduce(span, links)});
+    if (cluster_.collectives.direct_all_reduce > 0 && is_reduce && is_innermost) {
+      for (const Stage& stage : direct_all_reduces(span, links)) {
+        group.alternatives[static_cast<std::size_t>(kind)].push_back({stage});
+      }
     }
     if (has_channels && kind != CollectiveKind::kCollectivePermute) add(kind, {channel_ring(kind, span, links)});
   }

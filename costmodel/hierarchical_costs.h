@@ -24,7 +24,7 @@ inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
 /// group with a channel for every link, and trees of all_reduce; with `protocols` of a level the fastest of them; and each
 /// collective pays the `launch`, so that two over sub-axes pay it twice.
 ///
-/// What holds between them on a mesh that follows the levels, without measured tables, `per_device` and `one_shot`:
+/// What holds between them on a mesh that follows the levels, without measured tables, `per_device` and `direct_all_reduce`:
 ///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
 ///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
 ///   - a collective over axes that are whole levels <= the same over one axis after the other.
@@ -58,7 +58,7 @@ class HierarchicalCosts final : public CollectiveCosts {
   std::vector<Stage> direct_all_to_all(const GroupSpan& span, const Links& links) const;
   Stage flat_all_reduce(const GroupSpan& span, const Links& links) const;
   Stage channel_ring(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
-  Stage one_shot_all_reduce(const GroupSpan& span, const Links& links) const;
+  std::vector<Stage> direct_all_reduces(const GroupSpan& span, const Links& links) const;
   Stage tree_all_reduce(const GroupSpan& span, const Links& links) const;
   void add_alternatives(Group& group, const GroupSpan& span, std::size_t protocol) const;
   std::int64_t sharers(const LevelSpan& span, std::int64_t of_part) const;

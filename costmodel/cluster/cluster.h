@@ -35,9 +35,9 @@ struct CollectiveSoftware {
   /// Host time per device of a group, if the software handles the pieces of a tensor one by one (PyTorch's lists of
   /// tensors: a view and a copy for each). Not for permute, which has only one piece.
   Picoseconds per_device = 0;
-  /// Fixed time of an all_reduce in one kernel, for which each device reads the tensors of all others; within the innermost
-  /// level. 0: the software has none (NCCL).
-  Picoseconds one_shot = 0;
+  /// Fixed time of an all_reduce in one kernel, whose devices read each other's memory; within the innermost level. 0: the
+  /// software has none (NCCL).
+  Picoseconds direct_all_reduce = 0;
   /// Also use one ring over all devices of a group with one channel per link, and trees
   /// (costmodel/hierarchical_costs.h); false: level by level only.
   bool has_rings_and_trees = false;

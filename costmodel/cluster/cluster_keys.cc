@@ -96,8 +96,9 @@ const ClusterKeys& cluster_collectives_keys() {
       {"per_device", ClusterValue::kTime, false,
        "additional time per device of the group (except for permute), for software that handles the pieces of a tensor "
        "one by one; default: 0"},
-      {"one_shot", ClusterValue::kTime, false,
-       "fixed time of an all_reduce in one kernel, for which each device reads the tensors of all others of its group, "
+      {"direct_all_reduce", ClusterValue::kTime, false,
+       "fixed time of an all_reduce in one kernel, whose devices read each other's memory, all at once or in two "
+       "phases; "
        "within the innermost level; software for inference has it for small tensors; default: none"},
       {"algorithms", ClusterValue::kAlgorithms, false,
        "level by level (default), or rings and trees: also one ring over all devices of a group with a channel per "

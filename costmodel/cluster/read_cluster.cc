@@ -260,7 +260,8 @@ class ClusterReader {
     keys(node, cluster_collectives_keys(), "collectives");
     cluster_.collectives.launch = value(node, "launch", "collectives", false, parse_time, 0);
     cluster_.collectives.per_device = value(node, "per_device", "collectives", false, parse_time, 0);
-    cluster_.collectives.one_shot = value(node, "one_shot", "collectives", false, positive<parse_time>, 0);
+    cluster_.collectives.direct_all_reduce =
+        value(node, "direct_all_reduce", "collectives", false, positive<parse_time>, 0);
     if (const YamlNode* pieces = node.find("collective_matmul")) {
       const std::string text = scalar(*pieces, "collectives.collective_matmul");
       if (!text.empty() && text != "true" && text != "false") {

@@ -81,7 +81,8 @@ std::string write_cluster(const Cluster& cluster) {
     const CollectiveSoftware& software = cluster.collectives;
     std::string times;
     if (software.per_device > 0) times += fmt::format("per_device: {}, ", write_time(software.per_device));
-    if (software.one_shot > 0) times += fmt::format("one_shot: {}, ", write_time(software.one_shot));
+    if (software.direct_all_reduce > 0)
+      times += fmt::format("direct_all_reduce: {}, ", write_time(software.direct_all_reduce));
     text += fmt::format("collectives: {{launch: {}, {}algorithms: {}{}}}\n", write_time(software.launch), times,
                         software.has_rings_and_trees ? "rings and trees" : "level by level",
                         software.collective_matmul ? ", collective_matmul: true" : "");

@@ -32,7 +32,7 @@ TEST(ClusterTest, WhatIsWrittenReadsBack) {
     cluster.levels[0].together = {900'000, 1'000'000};
     cluster.collectives = {.launch = 7'000'000,
                            .per_device = 20'000'000,
-                           .one_shot = 6'500'000,
+                           .direct_all_reduce = 6'500'000,
                            .has_rings_and_trees = true,
                            .collective_matmul = name[0] == 'd'};
     cluster.fusion = Fusion::kHandWritten;

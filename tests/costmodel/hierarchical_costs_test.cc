@@ -365,24 +365,25 @@ TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDev
   }
 }
 
-// One kernel that reads from everyone: few bytes gain by it, many do not, and what leaves the node has no part in it.
-TEST(HierarchicalCosts, AnAllReduceInOneKernelReadsFromAllOthers) {
+// One kernel that reads from everyone, at once or in two phases; what leaves the node has no part in it.
+TEST(HierarchicalCosts, AnAllReduceInOneKernelReadsTheMemoryOfAllOthers) {
   Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
   cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
   const DeviceMesh mesh = make_mesh(cluster);
   const HierarchicalCosts rings(cluster, mesh);
-  cluster.collectives.one_shot = 5 * kUs;
-  const HierarchicalCosts one_shot(cluster, mesh);
+  cluster.collectives.direct_all_reduce = 5 * kUs;
+  const HierarchicalCosts direct(cluster, mesh);
   const CollectiveKind all_reduce = CollectiveKind::kAllReduce;
   const std::vector<AxisRef> node = {mesh.whole(1)}, pair = {{1, 4, 2}};
-  EXPECT_EQ(one_shot.time(all_reduce, node, 0), 5 * kUs);
-  EXPECT_EQ(one_shot.time(all_reduce, node, 400'000), (5 + 7) * kUs);  // seven tensors of 1 us each
-  EXPECT_EQ(one_shot.time(all_reduce, pair, 400'000), (5 + 1) * kUs);
-  EXPECT_EQ(one_shot.time(all_reduce, node, kGB), rings.time(all_reduce, node, kGB));
+  EXPECT_EQ(direct.time(all_reduce, node, 0), 5 * kUs);
+  EXPECT_EQ(direct.time(all_reduce, pair, 400'000), (5 + 1) * kUs);  // one tensor of 1 us
+  // Seven tensors of 1 us at once, or a message's latency and 14 pieces of 1/8 us.
+  EXPECT_EQ(direct.time(all_reduce, node, 400'000), (5 + 1) * kUs + 14 * kUs / 8);
+  EXPECT_EQ(direct.time(all_reduce, node, 8), 5 * kUs + 7 * 20);
   for (const std::vector<AxisRef>& axes : {std::vector<AxisRef>{mesh.whole(0)}, {mesh.whole(0), mesh.whole(1)}}) {
-    EXPECT_EQ(one_shot.time(all_reduce, axes, 4096), rings.time(all_reduce, axes, 4096));
+    EXPECT_EQ(direct.time(all_reduce, axes, 4096), rings.time(all_reduce, axes, 4096));
   }
-  EXPECT_EQ(one_shot.time(CollectiveKind::kAllGather, node, 4096), rings.time(CollectiveKind::kAllGather, node, 4096));
+  EXPECT_EQ(direct.time(CollectiveKind::kAllGather, node, 4096), rings.time(CollectiveKind::kAllGather, node, 4096));
 }
 
 // A low-latency protocol at half the bandwidth wins as long as less than half of the time saved is spent on bytes.
