@@ -4,6 +4,8 @@
 #include <map>
 #include <queue>
 
+#include "operators/catalogue.h"
+
 // Names are resolved before anything has a type, so that a misspelt name is reported once, where it stands, and not as
 // a consequence of shapes. The same table orders the operators (Kahn's algorithm; the file's order breaks ties) and
 // finds what nobody reads: a name that is declared and not used is more often a mistake than a wish.
@@ -258,8 +260,7 @@ class NameResolver {
       }
     }
     // A tensor that an unneeded operator reads counts as used: that operator is the fault.
-    bool is_complete = std::none_of(block_.operators.begin(), block_.operators.end(),
-                                    [](const OperatorSyntax& op) { return op.type.text.empty() || op.in.empty(); });
+    bool is_complete = std::none_of(block_.operators.begin(), block_.operators.end(), lacks_inputs);
     for (const std::vector<NameSource>& operands : names_.operands) {
       for (const NameSource& source : operands) {
         if (source.kind == NameSource::Kind::kInput) input_used[source.index] = true;
@@ -286,6 +287,14 @@ class NameResolver {
             block_.outputs ? "use its result, or name it in outputs"
                            : "use its result, or name it in outputs beside the loss");
     }
+  }
+
+  /// Whether what a line reads is missing, so that it might be anything.
+  static bool lacks_inputs(const OperatorSyntax& op) {
+    if (op.type.text.empty()) return true;
+    if (op.is_block || !op.in.empty()) return false;
+    const OperatorType* type = find_operator_type(op.type.text);
+    return type == nullptr || type->signature.operands.size() > type->signature.num_optional;
   }
 
   void default_outputs(const std::vector<bool>& is_read) {

@@ -112,6 +112,8 @@ TEST(BlockNamesTest, FindsCyclesAndWhatNobodyReads) {
   EXPECT_EQ(faults("  a: {op: Add, in: [x, y]}\n"), "");
   EXPECT_EQ(faults("  a: {op: ReLU, in: x}\n"), "layer.y: no operator reads this input\n");
   EXPECT_EQ(faults("  a: {op: ReLU}\n"), "");  // the missing input, found where types are, may be any
+  EXPECT_EQ(faults("  a: {op: Range, limit: 4}\n  b: {op: Add, in: [x, a]}\n"),
+            "layer.y: no operator reads this input\n");
   EXPECT_EQ(faults("  a: {op: Add, in: [x, yy]}\n"),
             "layer.a: no tensor 'yy' here; did you mean 'y' (input, line 1)?\n");
   EXPECT_EQ(faults("  a: {op: Add, in: [x, y]}\n  b: {op: Add, in: [a, c]}\n  c: {op: Add, in: [x, d]}\n"
