@@ -16,6 +16,7 @@
 #include "costmodel/cluster/cluster.h"
 #include "graph/folded_names.h"
 #include "model/planned_model.h"
+#include "model/syntax/expression.h"
 #include "model/syntax/strategy_syntax.h"
 #include "planner/model_planner.h"
 #include "planner/search/default_limits.h"
@@ -201,6 +202,7 @@ class InfeasibilityAnalysis {
 
   /// More micro-batches, more recomputed blocks, and both where neither is enough.
   void try_training() {
+    if (!is_name(smallest_.model->batch)) answer_.undivided_batch = smallest_.model->batch;
     const std::size_t before = answer_.remedies.size();
     try_micro_batches(smallest_, {});
     const std::vector<std::vector<std::string>> choices = blocks_to_recompute();

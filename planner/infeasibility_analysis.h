@@ -32,6 +32,9 @@ struct Infeasibility {
     double step_change = 0;  // change of its step, as a fraction of the step before
   };
   std::vector<Remedy> remedies;
+  /// The batch of a training model as it is written, "262144" or "2*B", if it is not the name of a dim: only a name can be
+  /// divided, so that more micro-batches were not tried.
+  std::string undivided_batch;
 
   /// A decision of the user that costs memory.
   struct Obstacle {

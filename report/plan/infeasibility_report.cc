@@ -192,6 +192,12 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
     if (answer.remedies.empty()) text += '\n';
     text += line_table("in the way", lines_of(answer.obstacles, plan));
   }
+  if (!answer.undivided_batch.empty()) {
+    text += wrapped_line("batch",
+                         fmt::format("{} is not the name of a dim; as one, in dims: {{B: 256}}, it could be divided "
+                                     "by training: {{micro_batches: 2}}",
+                                     answer.undivided_batch));
+  }
   return text;
 }
 
@@ -216,6 +222,7 @@ std::string infeasibility_json(const Infeasibility& answer) {
   document["alive"] = alive;
   document["would_fit"] = lines_json(lines_of(answer.remedies, plan));
   document["in_the_way"] = lines_json(lines_of(answer.obstacles, plan));
+  document["undivided_batch"] = answer.undivided_batch.empty() ? Json(nullptr) : Json(answer.undivided_batch);
   return json_document(document);
 }
 

@@ -101,6 +101,11 @@ loss: loss
 training: {optimizer: sgd}
 )";
 
+TEST(InfeasibilityAnalysisTest, SaysThatABatchWithoutANameIsNotDivided) {
+  EXPECT_EQ(analyse_infeasibility(smallest_plan(kDeep, 1 << 20, true)).undivided_batch, "1024");
+  EXPECT_EQ(analyse_infeasibility(smallest_plan(kWide, 1 << 20, true)).undivided_batch, "");
+}
+
 TEST(InfeasibilityAnalysisTest, DividesBatchAndLayersAsOftenAsItNeeds) {
   const Bytes peak = smallest_plan(kWide, kUnlimitedBytes, true).memory.peak;
   const auto remedies_at = [&](Bytes capacity) {

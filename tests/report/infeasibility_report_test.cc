@@ -24,6 +24,7 @@ TEST(InfeasibilityReportTest, NamesTheLargestHoldersAndWhatWouldHelp) {
                      {.kind = Kind::kMoreNodes, .cluster = "ascend-910x2", .peak = 9216}};
   answer.obstacles = {{.name = "a", .entry = "[{}]", .is_option = true, .peak_without = plan.memory.peak - 2048},
                       {.num_joined = 2, .peak_without = 1024, .fits_without = true}};
+  answer.undivided_batch = "2*B";
   const std::string text = infeasibility_report(answer);
   expect_fits_terminal(text);
   expect_golden("report/infeasibility.txt", text);
