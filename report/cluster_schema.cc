@@ -68,7 +68,7 @@ Json value_of(ClusterValue value, Extent extent) {
     case ClusterValue::kTruth:
       return {{"type", "boolean"}};
     case ClusterValue::kCollective:
-      return {{"enum", {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"}}};
+      return words_of(kCollectiveWords);
     case ClusterValue::kDevice:
       return closed(cluster_device_keys(), extent);
     case ClusterValue::kMemory:

@@ -120,8 +120,12 @@ std::vector<std::pair<std::string, Provenance>> Cluster::provenance() const {
   return result;
 }
 
+bool is_cluster_path(std::string_view name_or_path) {
+  return name_or_path.find('/') != std::string_view::npos || name_or_path.find(".yaml") != std::string_view::npos;
+}
+
 Cluster read_cluster(const std::string& name_or_path, int num_bases) {
-  if (mentions(name_or_path, "/") || mentions(name_or_path, ".yaml")) {
+  if (is_cluster_path(name_or_path)) {
     return read_cluster_text(read_text_file(name_or_path), name_or_path, num_bases);
   }
   if (const std::string* text = preset_text(name_or_path))

@@ -133,7 +133,9 @@ struct Cluster {
 /// More devices than this are refused.
 inline constexpr std::int64_t kMostClusterDevices = 1 << 20;
 
-/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file (anything with '/' or ".yaml"). `num_bases`:
+/// Whether it is the path of a cluster file, with '/' or ".yaml", and no preset's name.
+bool is_cluster_path(std::string_view name_or_path);
+/// A preset's name ("dgx-a100", "dgx-a100x8") or the path of a cluster file. `num_bases`:
 /// how many files lead here, each by its key `base`. Throws InputError.
 Cluster read_cluster(const std::string& name_or_path, int num_bases = 0);
 Cluster read_cluster_text(const std::string& text, const std::string& file, int num_bases = 0);

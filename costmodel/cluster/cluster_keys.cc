@@ -8,8 +8,7 @@ const ClusterKeys& cluster_file_keys() {
       {"cluster", ClusterValue::kText, true, "the cluster's name"},
       {"base", ClusterValue::kText, false,
        "a preset, with xN for N nodes, or a cluster file (a path from this file's folder): this file contains only "
-       "what "
-       "differs from it; levels are joined by name"},
+       "what differs from it; levels are joined by name"},
       {"device", ClusterValue::kDevice, true, "the devices, all of one kind"},
       {"fusion", ClusterValue::kFusion, false,
        "what the software fuses into one kernel: none (default), library (a matmul and its bias, all updates), "
@@ -98,8 +97,7 @@ const ClusterKeys& cluster_collectives_keys() {
        "one by one; default: 0"},
       {"direct_all_reduce", ClusterValue::kTime, false,
        "fixed time of an all_reduce in one kernel, whose devices read each other's memory, all at once or in two "
-       "phases; "
-       "within the innermost level; software for inference has it for small tensors; default: none"},
+       "phases; within the innermost level; software for inference has it for small tensors; default: none"},
       {"algorithms", ClusterValue::kAlgorithms, false,
        "level by level (default), or rings and trees: also one ring over all devices of a group with a channel per "
        "link, and trees for all_reduce; the fastest counts"},

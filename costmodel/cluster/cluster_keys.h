@@ -63,7 +63,7 @@ const ClusterKeys& cluster_protocol_keys();
 const ClusterKeys& cluster_together_keys();
 const ClusterKeys& cluster_table_keys();
 
-/// The words of the keys `fusion` and `tf32`.
+/// The words of the keys `fusion` and `tf32`, and of `collective` in a table.
 inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", Fusion::kNone},
                                                                        {"library", Fusion::kLibrary},
                                                                        {"hand-written", Fusion::kHandWritten},
@@ -71,6 +71,13 @@ inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", 
 
 inline constexpr std::pair<std::string_view, Tf32> kTf32Words[] = {
     {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
+
+inline constexpr std::pair<std::string_view, CollectiveKind> kCollectiveWords[] = {
+    {"all_gather", CollectiveKind::kAllGather},
+    {"reduce_scatter", CollectiveKind::kReduceScatter},
+    {"all_reduce", CollectiveKind::kAllReduce},
+    {"all_to_all", CollectiveKind::kAllToAll},
+    {"permute", CollectiveKind::kCollectivePermute}};
 
 std::vector<std::string> key_names(const ClusterKeys& keys);
 

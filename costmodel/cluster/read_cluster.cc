@@ -22,13 +22,6 @@ namespace {
 
 constexpr int kMostBases = 16;
 
-constexpr std::pair<std::string_view, CollectiveKind> kTableKinds[] = {
-    {"all_gather", CollectiveKind::kAllGather},
-    {"reduce_scatter", CollectiveKind::kReduceScatter},
-    {"all_reduce", CollectiveKind::kAllReduce},
-    {"all_to_all", CollectiveKind::kAllToAll},
-    {"permute", CollectiveKind::kCollectivePermute}};
-
 template <class Table>
 std::string names_of(const Table& table) {
   std::string names;
@@ -107,14 +100,11 @@ class ClusterReader {
     const YamlNode& place = *document_.root.find("base");
     std::string base = scalar(place, "base");
     if (base.empty()) throw InputError(faults_);
-    const bool is_path = base.find('/') != std::string::npos || base.ends_with(".yaml");
-    const std::filesystem::path folder = std::filesystem::path(document_.file.str()).parent_path();
-    if (is_path) base = (folder / base).lexically_normal().string();
+    if (is_cluster_path(base)) base = (std::filesystem::path(document_.file.str()).parent_path() / base).string();
     try {
       if (num_bases_ == kMostBases)
         throw InputError(SourcePlace{}, "more than {} files, each the base of another", kMostBases);
-      const std::string text =
-          write_cluster(read_cluster(is_path && folder.empty() ? "./" + base : base, num_bases_ + 1));
+      const std::string text = write_cluster(read_cluster(base, num_bases_ + 1));
       document_.root = completed_from_base(document_, parse_yaml(text, base, faults_).root, faults_);
       has_base_ = true;
     } catch (const InputError& error) {
@@ -408,9 +398,9 @@ class ClusterReader {
     CollectiveTable table;
     if (const YamlNode* kind = need(item, "collective", where)) {
       const std::string text = scalar(*kind, where + ".collective");
-      const auto known =
-          std::find_if(std::begin(kTableKinds), std::end(kTableKinds), [&](const auto& k) { return k.first == text; });
-      if (known != std::end(kTableKinds)) {
+      const auto known = std::find_if(std::begin(kCollectiveWords), std::end(kCollectiveWords),
+                                      [&](const auto& k) { return k.first == text; });
+      if (known != std::end(kCollectiveWords)) {
         table.kind = known->second;
       } else if (!text.empty()) {
         fault(*kind, "{}.collective: '{}'; expected all_gather, reduce_scatter, all_reduce, all_to_all or permute",

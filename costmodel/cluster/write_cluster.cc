@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -117,7 +119,7 @@ std::string write_cluster(const Cluster& cluster) {
       times += (times.empty() ? "" : ", ") + write_time(time);
     }
     text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
-                        name_of(kTableKinds, table.kind), quoted(table.level), table.devices, bytes, times);
+                        name_of(kCollectiveWords, table.kind), quoted(table.level), table.devices, bytes, times);
   }
   if (!cluster.sources.empty()) text += "sources:\n";
   for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));

@@ -85,7 +85,7 @@ constexpr double kNearlyRequired = 9.0 / 8;
 
 /// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
 /// weak, because communication is short, a second search minimises communication only; so it does for a small
-/// problem, unless the first search took long and its bound is as tight as the second's would have to be.
+/// problem, unless the first search took long and its bound is nearly as tight as the second's would have to be.
 LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   const Deadline since_begin(0, {});
   const Objective both = search_objective(Level::kRatio);

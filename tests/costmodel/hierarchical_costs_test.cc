@@ -325,10 +325,16 @@ TEST(HierarchicalCosts, AChannelRingCarriesWhatItsMessagesLoadTheLinksWith) {
   }
 }
 
+/// With NCCL's algorithms and a launch of 7 us.
+Cluster nodes_of_8(std::int64_t count) {
+  Cluster cluster = cluster_of({level("ib", count, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
+  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  return cluster;
+}
+
 // 32 nodes of 8: up and down five levels of nodes and a chain of seven devices, not a ring of 510 hops.
 TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
-  Cluster cluster = cluster_of({level("ib", 32, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
-  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  Cluster cluster = nodes_of_8(32);
   const DeviceMesh mesh = make_mesh(cluster);
   const std::vector<AxisRef> all = {mesh.whole(0), mesh.whole(1)};
   EXPECT_EQ(HierarchicalCosts(cluster, mesh).time(CollectiveKind::kAllReduce, all, 0), (7 + 2 * (5 * 10 + 7)) * kUs);
@@ -345,8 +351,7 @@ TEST(HierarchicalCosts, FewBytesGoUpAndDownATree) {
 
 // Software that handles pieces one by one pays for every device of the group, wherever the group is.
 TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDevices) {
-  Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
-  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  Cluster cluster = nodes_of_8(4);
   const DeviceMesh mesh = make_mesh(cluster);
   const HierarchicalCosts at_once(cluster, mesh);
   cluster.collectives.per_device = 20 * kUs;
@@ -367,8 +372,7 @@ TEST(HierarchicalCosts, PiecesThatAreHandledOneByOneCostAsManyTimesAsThereAreDev
 
 // One kernel that reads from everyone, at once or in two phases; what leaves the node has no part in it.
 TEST(HierarchicalCosts, AnAllReduceInOneKernelReadsTheMemoryOfAllOthers) {
-  Cluster cluster = cluster_of({level("ib", 4, 10 * kUs, 50 * kGB), level("nvlink", 8, 1 * kUs, 400 * kGB)});
-  cluster.collectives = {.launch = 7 * kUs, .has_rings_and_trees = true};
+  Cluster cluster = nodes_of_8(4);
   const DeviceMesh mesh = make_mesh(cluster);
   const HierarchicalCosts rings(cluster, mesh);
   cluster.collectives.direct_all_reduce = 5 * kUs;
