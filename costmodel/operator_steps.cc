@@ -33,18 +33,25 @@ Bytes touched_in_place(const Operation& operation, const Strategy& strategy, con
   return bytes;
 }
 
+bool reads_twice(const Operation& operation) {
+  return operation.type->reads_twice &&
+         std::any_of(operation.rule.factors.begin(), operation.rule.factors.end(),
+                     [](const Factor& factor) { return factor.kind == FactorKind::kNormalised; });
+}
+
 /// Bytes that one kernel run reads and writes on one device. Of a table that elements are picked from, at most as much
 /// as the result holds.
 Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                     const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
   const OperatorType& type = *operation.type;
   if (type.in_place != InPlace::kNo) return touched_in_place(operation, strategy, mesh, results);  // never fused
+  const Bytes times_read = reads_twice(operation) ? 2 : 1;
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     if (!traffic.reads(i)) continue;
     const Bytes held = local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
     const bool is_table = type.picks_elements && i == 0;
-    bytes += is_table ? std::min(held, local_bytes(operation.results[0], results[0])) : held;
+    bytes += is_table ? std::min(held, local_bytes(operation.results[0], results[0])) : times_read * held;
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;

@@ -79,13 +79,27 @@ std::int64_t product_rate(const Cluster& cluster, const Operation& operation, bo
   return is_tf32 ? *cluster.device.tf32_flops : rate_of(cluster, operation, type);
 }
 
-/// The time of a contraction at the rate of the device's matrix units.
+/// True for convolutions, also transposed ones and gradients, whose groups have fewer channels than the blocks that matrix
+/// units multiply: depthwise ones, and those of ResNeXt's first stage.
+bool has_narrow_groups(const Operation& operation) {
+  constexpr std::int64_t kFewChannels = 8;
+  const ShardingRule& rule = operation.rule;
+  return rule.find("g") &&
+         std::min(rule.factors[*rule.find("i")].size, rule.factors[*rule.find("o")].size) < kFewChannels;
+}
+
+/// The time of a contraction by flops: at the rate of the device's matrix units, or of its vector units where groups are
+/// narrow.
 Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
                              std::span<const std::int64_t> factor_extents) {
   const ClusterDevice& device = cluster.device;
   const bool is_convolution = operation.type->name.starts_with("Conv");
   const std::int64_t rate = product_rate(cluster, operation, is_convolution);
   const std::int64_t operations = rounded_up(flops(operation, factor_extents));
+  if (is_convolution && device.depthwise_efficiency_ppm && has_narrow_groups(operation)) {
+    if (const std::int64_t plain = plain_rate(cluster, operation); plain > 0)
+      return duration(operations, plain, *device.depthwise_efficiency_ppm);
+  }
   if (operation.type->role == OperatorRole::kAttention) {
     const std::int64_t share = device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm);
     const Picoseconds time = duration(operations, rate, share);

@@ -111,6 +111,7 @@ struct OperatorType {
   std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
   bool picks_elements = false;           // of the first operand it reads only the elements that it returns
+  bool reads_twice = false;  // where a factor is normalised: for the statistics, and for the elements that need them
   InPlace in_place = InPlace::kNo;
   bool updates_rows = false;  // if the first operand is trained, only the rows picked by the second are updated
 

@@ -168,7 +168,7 @@ std::vector<Box> boxes(const Operation& operation, const Strategy& strategy, con
 
 bool runs_in_phases(const Operation& operation, const Strategy& strategy) {
   for (std::size_t factor = 0; factor < operation.rule.factors.size(); ++factor) {
-    if (operation.rule.factors[factor].kind == FactorKind::kNormalised && !strategy.factors[factor].empty())
+    if (operation.rule.factors[factor].kind == FactorKind::kNormalised && num_pieces(strategy.factors[factor]) > 1)
       return true;
   }
   return false;

@@ -17,19 +17,27 @@ constexpr std::int64_t kWholeShare = 1'000'000;
 struct Constant {
   std::string name;
   std::int64_t* value;
-  bool is_share;  // in parts per million, at most 1'000'000; else a time in picoseconds
+  bool is_share;              // in parts per million, at most 1'000'000; else a time in picoseconds
+  bool is_of_device = false;  // decided by operators; else by collectives
 };
+
+/// Efficiencies that a cluster may leave out.
+constexpr std::pair<const char*, std::optional<std::int64_t> ClusterDevice::*> kOptionalEfficiencies[] = {
+    {"efficiency.convolution", &ClusterDevice::convolution_efficiency_ppm},
+    {"efficiency.depthwise", &ClusterDevice::depthwise_efficiency_ppm},
+    {"efficiency.attention", &ClusterDevice::attention_efficiency_ppm}};
 
 std::vector<Constant> constants_of(Cluster& cluster) {
   ClusterDevice& device = cluster.device;
-  // The figure shared with matmul gets a value of its own, so that it can be fitted.
-  if (!device.attention_efficiency_ppm) device.attention_efficiency_ppm = device.matmul_efficiency_ppm;
-  if (!device.convolution_efficiency_ppm) device.convolution_efficiency_ppm = device.matmul_efficiency_ppm;
-  std::vector<Constant> constants = {{"start", &device.start, false},
-                                     {"efficiency.memory", &device.memory_efficiency_ppm, true},
-                                     {"efficiency.matmul", &device.matmul_efficiency_ppm, true},
-                                     {"efficiency.convolution", &*device.convolution_efficiency_ppm, true},
-                                     {"efficiency.attention", &*device.attention_efficiency_ppm, true}};
+  std::vector<Constant> constants = {{"start", &device.start, false, true},
+                                     {"efficiency.memory", &device.memory_efficiency_ppm, true, true},
+                                     {"efficiency.matmul", &device.matmul_efficiency_ppm, true, true}};
+  for (const auto& [name, member] : kOptionalEfficiencies) {
+    std::optional<std::int64_t>& efficiency = device.*member;
+    // One that is left out gets a value of its own, so that it can be fitted.
+    if (!efficiency) efficiency = device.matmul_efficiency_ppm;
+    constants.push_back({name, &*efficiency, true, true});
+  }
   for (ClusterLevel& level : cluster.levels) {
     constants.push_back({level.name + ".latency", &level.latency, false});
     constants.push_back({level.name + ".efficiency", &level.efficiency_ppm, true});
@@ -214,10 +222,10 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
     if (!fit.is_decided(i)) continue;
     result.constants.push_back({constant.name, written_value(old[i]), written_value(constant),
                                 constant.is_share && *constant.value == kWholeShare});
-    const std::size_t count =
-        i < 5 ? measurements.operators.size() : measurements.collectives.size();  // the first five belong to the device
     set_source(fit.cluster(), constant.name,
-               fmt::format("measured, calibrated on {} {}", count, i < 5 ? "operators" : "collectives"));
+               constant.is_of_device
+                   ? fmt::format("measured, calibrated on {} operators", measurements.operators.size())
+                   : fmt::format("measured, calibrated on {} collectives", measurements.collectives.size()));
   }
   const std::vector<Picoseconds> times = modelled_times(fit.cluster(), measurements);
   for (const OperatorMeasurement& measured : measurements.operators) {
@@ -232,9 +240,8 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
     return std::any_of(result.constants.begin(), result.constants.end(),
                        [&](const FittedConstant& constant) { return constant.name == name; });
   };
-  if (!was_fitted("efficiency.attention")) device.attention_efficiency_ppm = cluster.device.attention_efficiency_ppm;
-  if (!was_fitted("efficiency.convolution")) {
-    device.convolution_efficiency_ppm = cluster.device.convolution_efficiency_ppm;
+  for (const auto& [name, member] : kOptionalEfficiencies) {
+    if (!was_fitted(name)) device.*member = cluster.device.*member;
   }
   result.cluster.text = write_cluster(result.cluster);
   return result;

@@ -82,6 +82,7 @@ struct ClusterDevice {
   std::int64_t matmul_efficiency_ppm = 1'000'000;
   std::optional<std::int64_t> attention_efficiency_ppm;    // of fused attention; not set: as for matmul
   std::optional<std::int64_t> convolution_efficiency_ppm;  // not set: as for matmul
+  std::optional<std::int64_t> depthwise_efficiency_ppm;    // of the rate of f32; not set: as other convolutions
   std::int64_t memory_efficiency_ppm = 1'000'000;
   MatrixUnits matrix_units;
   std::int64_t attention_fill = 0;  // time to start and end a row of fused attention, in keys

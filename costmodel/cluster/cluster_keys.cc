@@ -75,6 +75,10 @@ const ClusterKeys& cluster_efficiency_keys() {
        "sustained fraction of the rate in fused attention; default: that of matmul"},
       {"convolution", ClusterValue::kShare, false,
        "sustained fraction of the rate in convolutions; default: that of matmul"},
+      {"depthwise", ClusterValue::kShare, false,
+       "sustained fraction of the rate of f32 in convolutions with fewer than 8 channels in a group, which vector "
+       "units "
+       "compute; default: computed as other convolutions"},
       {"memory", ClusterValue::kShare, false, "sustained fraction of the memory bandwidth; default: 1"},
   };
   return keys;

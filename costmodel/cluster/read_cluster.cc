@@ -226,11 +226,10 @@ class ClusterReader {
     if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
       keys(*share, cluster_efficiency_keys(), "device.efficiency");
       device.matmul_efficiency_ppm = value(*share, "matmul", "device.efficiency", false, parse_share, 1'000'000);
-      if (share->find("attention") != nullptr) {
-        device.attention_efficiency_ppm = value(*share, "attention", "device.efficiency", false, parse_share, 1);
-      }
-      if (share->find("convolution") != nullptr) {
-        device.convolution_efficiency_ppm = value(*share, "convolution", "device.efficiency", false, parse_share, 1);
+      for (const auto& [name, efficiency] : {std::pair{"attention", &device.attention_efficiency_ppm},
+                                             {"convolution", &device.convolution_efficiency_ppm},
+                                             {"depthwise", &device.depthwise_efficiency_ppm}}) {
+        if (share->find(name) != nullptr) *efficiency = value(*share, name, "device.efficiency", false, parse_share, 1);
       }
       device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
     }

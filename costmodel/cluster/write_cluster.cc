@@ -44,6 +44,7 @@ std::string other_efficiencies(const ClusterDevice& device) {
   };
   add("attention", device.attention_efficiency_ppm);
   add("convolution", device.convolution_efficiency_ppm);
+  add("depthwise", device.depthwise_efficiency_ppm);
   return text;
 }
 

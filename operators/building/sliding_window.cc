@@ -167,12 +167,15 @@ ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, cons
 
 BackwardWalk backward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name,
                            bool needs_input) {
-  if (window.input % window.stride != 0) return {};
+  BackwardWalk walk;
+  if (window.input % window.stride != 0) {
+    walk.input = builder.add("t" + name, window.input, FactorKind::kNeedReplication);
+    return walk;
+  }
   // The outputs h + lo to h + hi read input stride*h + t, 0 <= t < stride.
   const std::int64_t lo = ceil_div(window.pad_before - window.dilation * (window.kernel - 1), window.stride);
   const std::int64_t hi = floor_div(window.stride - 1 + window.pad_before, window.stride);
   const std::int64_t count = window.input / window.stride;
-  BackwardWalk walk;
   const DimensionWalk h = builder.add(name, count);
   walk.input =
       window.stride == 1 ? h : product(h, builder.add("t" + name, window.stride, FactorKind::kNeedReplication));

@@ -62,7 +62,7 @@ struct ForwardWalk {
 ForwardWalk forward_walk(RuleBuilder& builder, const SlidingWindow& window, const std::string& name);
 
 /// How the dimensions walk where the input's gradient is the result: its dimension is (h, phase) with `stride` phases,
-/// and the outputs that touch h are a window of stride 1 round it. Whole if the stride does not divide the input.
+/// and the outputs that touch h are a window of stride 1 round it. Not sharded if the stride does not divide the input.
 struct BackwardWalk {
   DimensionWalk input;         // dx's
   DimensionWalk output;        // dy's

@@ -383,6 +383,7 @@ std::vector<OperatorType> batch_norm_operators() {
        .gradient = batch_norm_gradient,
        .flops_per_point = 8,
        .scales = {"gamma", "moving_variance"},
+       .reads_twice = true,
        .notes = "strategy  ((n, c, h, w), (c), (c), (c), (c)); statistics are of the whole batch, however it is cut,\n"
                 "          or of each of its parts, in its order; in inference y is the only result and nothing is\n"
                 "          normalised"},
@@ -394,6 +395,7 @@ std::vector<OperatorType> batch_norm_operators() {
        .rule = batch_norm_grad_rule,
        .phases = batch_norm_grad_phases,
        .flops_per_point = 12,
+       .reads_twice = true,
        .is_internal = true},
       channel_pair("ChannelMoments", "x, moving_mean -> moments", {}, "n c ..., c -> pair c; n, ...: sum; pair: whole",
                    channel_moments_kernel),

@@ -16,7 +16,7 @@ device:
   name: D
   memory: {capacity: 80 GiB, bandwidth: 2 TB/s}
   flops: {bf16: 300 TFLOP/s, f32: 20 TFLOP/s}
-  efficiency: {matmul: 0.71, attention: 0.43, convolution: 0.37, memory: 0.82}
+  efficiency: {matmul: 0.71, attention: 0.43, convolution: 0.37, depthwise: 0.06, memory: 0.82}
   matrix_units: {count: 108, tile: 128, fill: 100}
   start: 7 us
 levels:
@@ -32,6 +32,7 @@ Cluster assumed_cluster() {
   cluster.device.memory_efficiency_ppm = 600'000;
   cluster.device.attention_efficiency_ppm.reset();
   cluster.device.convolution_efficiency_ppm.reset();
+  cluster.device.depthwise_efficiency_ppm.reset();
   for (ClusterLevel& level : cluster.levels) {
     level.latency = 10'000'000;
     level.efficiency_ppm = 900'000;
@@ -53,6 +54,12 @@ Measurements measured_workload(const Cluster& cluster) {
         "  - {{op: Conv2D, dtype: bf16, operands: [[{}, 256, 28, 28], [256, 256, 3, 3]], pad_mode: same, time: 1 "
         "us}}\n",
         size / 16);
+  }
+  for (const int batch : {32, 128, 512}) {
+    text += fmt::format(
+        "  - {{op: Conv2D, dtype: bf16, operands: [[{}, 256, 28, 28], [256, 1, 3, 3]], group: 256, pad_mode: same, "
+        "time: 1 us}}\n",
+        batch);
   }
   text += "collectives:\n";
   for (const char* level : {"net", "fast"}) {
@@ -93,6 +100,7 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
   expect_near("matmul", found.device.matmul_efficiency_ppm, truth.device.matmul_efficiency_ppm);
   expect_near("attention", found.device.attention_efficiency_ppm.value_or(0), 430'000);
   expect_near("convolution", found.device.convolution_efficiency_ppm.value_or(0), 370'000);
+  expect_near("depthwise", found.device.depthwise_efficiency_ppm.value_or(0), 60'000);
   for (std::size_t level = 0; level < truth.levels.size(); ++level) {
     expect_near("latency", found.levels[level].latency, truth.levels[level].latency);
     expect_near("efficiency", found.levels[level].efficiency_ppm, truth.levels[level].efficiency_ppm);
@@ -102,7 +110,7 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
 TEST(CalibrateTest, ExactTimesGiveTheConstantsBack) {
   const Calibration calibration = calibrate(assumed_cluster(), measurements_of_truth(0, 0));
   expect_found(calibration.cluster, 0.01, 0);
-  EXPECT_EQ(calibration.constants.size(), 9u);
+  EXPECT_EQ(calibration.constants.size(), 10u);
   for (const Residual& residual : calibration.residuals) {
     EXPECT_NEAR(static_cast<double>(residual.modelled) / static_cast<double>(residual.measured), 1, 0.01)
         << residual.what;

@@ -143,6 +143,20 @@ TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   EXPECT_EQ(layout(found.steps[1]), "[{}, {}, {x}, {y}]");
 }
 
+TEST_F(OperatorStepsTest, ABatchNormReadsWhatItNormalisesTwice) {
+  const TensorType x = {{64, 4}, DataType::kF16}, channels = {{4}, DataType::kF16};  // 512 and 8 bytes
+  const std::vector<TensorType> operands = {x, channels, channels, channels, channels};
+  const auto bytes = [&](bool is_training) {
+    const Operation norm = make_operation(*find_operator_type("BatchNorm"), {{"is_training", is_training}}, operands);
+    return steps(norm, {}).computation - 7 - 1000 * 64 * 4;
+  };
+  EXPECT_EQ(bytes(true), 2 * (512 + 4 * 8) + 512 + 4 * 8);  // y and four results by channel
+  EXPECT_EQ(bytes(false), 512 + 4 * 8 + 512);
+  const Operation gradient =
+      make_operation(*find_operator_type("BatchNormGrad"), {}, {x, x, channels, channels, channels});
+  EXPECT_EQ(steps(gradient, {}).computation - 7 - 1000 * 64 * 4, 2 * (2 * 512 + 3 * 8) + 512 + 2 * 8);
+}
+
 TEST_F(OperatorStepsTest, BothSumsOfABatchNormAreCompletedAtOnce) {
   const auto kinds = [](const OperatorSteps& found) {
     std::string text;

@@ -173,6 +173,40 @@ TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
               1e-6 * static_cast<double>(plain));
 }
 
+TEST(RooflineCostsTest, NarrowGroupsOfChannelsAreConvolvedByVectorUnits) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.device.start = 0;
+  cluster.device.depthwise_efficiency_ppm = 50'000;  // of 19.5 TFLOP/s
+  const auto operation = [](const char* type, std::int64_t in_group, std::vector<Shape> shapes) {
+    return typed_operation(type, {{shapes[0], DataType::kF16}, {shapes[1], DataType::kF16}},
+                           {{"pad_mode", std::string("same")}, {"group", 256 / in_group}});
+  };
+  const auto time = [&](std::int64_t in_group) {
+    return computation(RooflineCosts(cluster, make_mesh(cluster)),
+                       operation("Conv2D", in_group, {{32, 256, 28, 28}, {256, in_group, 3, 3}}), 0);
+  };
+  const auto direct = [](double in_group) { return 2.0 * 32 * 256 * 28 * 28 * 9 * in_group / (0.05 * 19.5); };
+  for (const int in_group : {1, 4}) {
+    EXPECT_NEAR(static_cast<double>(time(in_group)), direct(in_group), 1) << in_group << " channels in a group";
+  }
+  EXPECT_LT(static_cast<double>(time(8)), direct(8) / 4) << "as wide as a block of the matrix units";
+  // The same work backward, of a batch of images that the stride does not divide as well.
+  const auto strided = [&](const char* type, std::int64_t size) {
+    Operation gradient = typed_operation(
+        type, {{{32, 256, (size + 1) / 2, (size + 1) / 2}, DataType::kF16}, {{256, 1, 3, 3}, DataType::kF16}},
+        {{"pad_mode", std::string("same")},
+         {"group", std::int64_t{256}},
+         {"stride", std::vector<std::int64_t>{2, 2}},
+         {"input_size", std::vector<std::int64_t>{size, size}}});
+    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), gradient, 0));
+  };
+  EXPECT_NEAR(strided("Conv2DBackpropInput", 56), direct(1), 1);
+  EXPECT_NEAR(strided("Conv2DBackpropInput", 55), direct(1), 1);
+  // Without that efficiency as a product with few columns, whether or not the stride divides the images.
+  cluster.device.depthwise_efficiency_ppm.reset();
+  EXPECT_LT(strided("Conv2DBackpropInput", 55), 2.1 * strided("Conv2DBackpropInput", 56));
+}
+
 TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {
   const RooflineCosts ascend = model_of("ascend-910");
   const auto error = [&](const Operation& operation) -> std::string {

@@ -111,6 +111,8 @@ TEST(StrategyTest, ACutNormalisedFactorRunsInPhases) {
   EXPECT_FALSE(runs_in_phases(softmax, cut));
   cut.factors[normalised] = axes("x");
   EXPECT_TRUE(runs_in_phases(softmax, cut));
+  cut.factors[normalised][0].size = 1;  // as on a mesh of one device
+  EXPECT_FALSE(runs_in_phases(softmax, cut));
 }
 
 }  // namespace
