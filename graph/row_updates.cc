@@ -37,7 +37,7 @@ void check_row_updates(const OperatorGraph& graph, const GraphOperator& lookup, 
   }
   if (element_bytes(table.type.dtype) < element_bytes(DataType::kF32) && options.master_copy) {
     refuse(fmt::format("it is {} and its copy in f32 is updated", to_string(table.type.dtype)),
-           "a table of f32, or master_copy: false");
+           "a table of f32 (dtype: f32), or master_copy: false");
   }
 }
 

@@ -143,12 +143,15 @@ std::string batch_norm(const Attributes& options, const std::vector<TensorType>&
 }
 
 std::string embedding(const Attributes& options, const std::vector<TensorType>&) {
+  std::string dtype;
+  if (!std::get<std::string>(options.at("dtype")).empty())
+    dtype = ", dtype: " + one_of(options, "dtype", {"f64", "f32", "f16", "bf16"});
   return fmt::format(
       "dims: {{vocab_size: {}, embedding_size: {}}}\n"
       "inputs: {{ids: [...]}}\n"
-      "parameters: {{embedding_table: [vocab_size, embedding_size]}}\n"
+      "parameters: {{embedding_table: {{shape: [vocab_size, embedding_size]{}}}}}\n"
       "operators: {{gather: {{op: {}, in: [embedding_table, ids], axis: 0}}}}\n",
-      positive(options, "vocab_size"), positive(options, "embedding_size"),
+      positive(options, "vocab_size"), positive(options, "embedding_size"), dtype,
       is_set(options, "sparse") ? "SparseGatherV2" : "Gather");
 }
 
@@ -227,7 +230,8 @@ std::vector<BuiltInBlock> make_blocks() {
        "gather; embedding_table [vocabulary, size]",
        {integer("vocab_size", std::nullopt, "rows of the table"),
         integer("embedding_size", std::nullopt, "columns of the table"),
-        flag("sparse", false, "true: only the rows that a step looks up are updated (SparseGatherV2)")},
+        flag("sparse", false, "true: only the rows that a step looks up are updated (SparseGatherV2)"),
+        text("dtype", "", "of the table and of the result; without it, that of the model")},
        1,
        embedding},
       {"nn.LayerNorm",

@@ -52,8 +52,9 @@ TEST(RowUpdatesTest, RowsAreUpdatedByWhatCanUpdateThem) {
             but + "clip_norm needs the norm of its gradient; expected no clip_norm, or a lookup by Gather");
   EXPECT_EQ(error_of("optimizer: sgd, micro_batches: 2"),
             but + "micro_batches add up whole gradients; expected one micro-batch, or a lookup by Gather");
-  EXPECT_EQ(error_of("optimizer: sgd, mixed_precision: bf16"),
-            but + "it is bf16 and its copy in f32 is updated; expected a table of f32, or master_copy: false");
+  EXPECT_EQ(
+      error_of("optimizer: sgd, mixed_precision: bf16"),
+      but + "it is bf16 and its copy in f32 is updated; expected a table of f32 (dtype: f32), or master_copy: false");
   EXPECT_EQ(error_of("optimizer: sgd", "  z:    {op: MatMul, in: [y, table], transpose_b: true}\n", "z"),
             but + "2 operators read it; expected one, or lookups by Gather");
   EXPECT_EQ(error_of("optimizer: sgd", "", "y", "{shape: [16, 4], gradient_strategy: [8, 1]}"),

@@ -27,6 +27,18 @@ TEST(BuiltInBlocksTest, BlocksAreWhatTheirOperatorsMake) {
   EXPECT_EQ(expanded("x: [2, 4]", "block: nn.RMSNorm, in: x"), "a.rms_norm = RmsNorm(x, a.gamma) [2, 4]\n");
   EXPECT_EQ(expanded("x: {shape: [3], dtype: i32}", "block: nn.Embedding, in: x, vocab_size: 7, embedding_size: 5"),
             "a.gather = Gather(a.embedding_table, x) [3, 5]\n");
+  const std::string table = "x: {shape: [3], dtype: i32}", sizes = "in: x, vocab_size: 7, embedding_size: 5";
+  const auto rows_of = [&](const std::string& options) {
+    const std::string block = "block: nn.Embedding, " + sizes + ", sparse: true" + options;
+    const Model model = read("shardplan: 1\ndtype: bf16\ninputs: {" + table + "}\noperators: {a: {" + block + "}}\n");
+    EXPECT_EQ(outline(model.graph), "a.gather = SparseGatherV2(a.embedding_table, x) [3, 5]\n");
+    return model.graph.tensor(*model.graph.find_tensor("a.gather")).type.dtype;
+  };
+  EXPECT_EQ(rows_of(""), DataType::kBF16);
+  EXPECT_EQ(rows_of(", dtype: f32"), DataType::kF32);
+  EXPECT_EQ(faults_of("shardplan: 1\ninputs: {" + table + "}\noperators: {a: {block: nn.Embedding, " + sizes +
+                      ", dtype: i8}}\n"),
+            "m.yaml:3:86: error: a: dtype is 'i8'; expected f64, f32, f16 or bf16");
   EXPECT_EQ(expanded("x: [3, 5], y: {shape: [3], dtype: i32}",
                      "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: mean"),
             "a.one_hot = OneHot(y) [3, 5]\na.cross_entropy = SoftmaxCrossEntropyWithLogits(x, a.one_hot) [3]\n"
