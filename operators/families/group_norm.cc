@@ -307,7 +307,8 @@ OperatorType norm(std::string name, std::vector<AttributeSpec> attributes, std::
           .phases = group_norm_phases,
           .gradient = group_norm_gradient,
           .flops_per_point = 8,
-          .scales = {"gamma"}};
+          .scales = {"gamma"},
+          .reads_twice = true};
 }
 
 OperatorType phase(OperatorType type, double flops) {
@@ -330,6 +331,7 @@ std::vector<OperatorType> group_norm_operators() {
        .rule = group_norm_grad_rule,
        .phases = group_norm_grad_phases,
        .flops_per_point = 16,
+       .reads_twice = true,
        .is_internal = true},
       phase({.name = "GroupMean",
              .signature = "x -> mean",

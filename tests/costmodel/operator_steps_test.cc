@@ -143,7 +143,7 @@ TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   EXPECT_EQ(layout(found.steps[1]), "[{}, {}, {x}, {y}]");
 }
 
-TEST_F(OperatorStepsTest, ABatchNormReadsWhatItNormalisesTwice) {
+TEST_F(OperatorStepsTest, NormsOverChannelsReadTheirOperandsTwice) {
   const TensorType x = {{64, 4}, DataType::kF16}, channels = {{4}, DataType::kF16};  // 512 and 8 bytes
   const std::vector<TensorType> operands = {x, channels, channels, channels, channels};
   const auto bytes = [&](bool is_training) {
@@ -155,6 +155,10 @@ TEST_F(OperatorStepsTest, ABatchNormReadsWhatItNormalisesTwice) {
   const Operation gradient =
       make_operation(*find_operator_type("BatchNormGrad"), {}, {x, x, channels, channels, channels});
   EXPECT_EQ(steps(gradient, {}).computation - 7 - 1000 * 64 * 4, 2 * (2 * 512 + 3 * 8) + 512 + 2 * 8);
+  const Operation groups = operation_of("GroupNorm", {{"num_groups", std::int64_t{2}}}, {{64, 4}, {4}, {4}});
+  EXPECT_EQ(steps(groups, {}).computation - 7 - 1000 * 64 * 4, 2 * (1024 + 2 * 16) + 1024) << "f32";
+  const Operation row = operation_of("RmsNorm", {}, {{64, 4}, {4}});
+  EXPECT_EQ(steps(row, {}).computation - 7 - 1000 * 64 * 4, 1024 + 16 + 1024) << "a row stays on chip";
 }
 
 TEST_F(OperatorStepsTest, BothSumsOfABatchNormAreCompletedAtOnce) {
