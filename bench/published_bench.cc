@@ -165,6 +165,7 @@ Causes of the largest errors:
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
 - MLPerf's U-Net for volumes: convolutions with 32 to 64 channels at 128 voxels a side may run below the efficiency that was met on ResNet-50.
+- timm's Swin-T runs in eager PyTorch, which copies windows before products more often than our plan does.
 - MosaicML's images of 256 x 256 per second grow by a third only from 64 to 128 devices, those of 512 x 512 twofold; the source gives no reason.
 )";
 

@@ -129,6 +129,21 @@ bool merges_dimensions(const Shape& from, const Shape& to, bool only_last) {
   return false;
 }
 
+/// Matrices that lie at more than one distance: of [B, T, H, D] seen as [B, H, T, D] one image's heads are D apart, the
+/// next image's H * T * D. A library's batched product takes one distance, so it copies them first.
+bool has_two_strides(const Operation& transpose) {
+  const auto& order = transpose.list("perm");
+  const Shape& from = transpose.operands[0].shape;
+  std::int64_t last = -1;
+  for (std::size_t d = 0; d + 2 < order.size(); ++d) {
+    const std::int64_t rank = static_cast<std::int64_t>(order.size()), dimension = (order[d] + rank) % rank;
+    if (from[static_cast<std::size_t>(dimension)] == 1) continue;
+    if (last >= 0 && dimension != last + 1) return true;
+    last = dimension;
+  }
+  return false;
+}
+
 class FusedChains {
  public:
   FusedChains(const OperatorGraph& graph, Fusion fusion)
@@ -338,6 +353,11 @@ class FusedChains {
     });
   }
 
+  bool is_in_batched_product(TensorId tensor) const {
+    const auto& readers = graph_.tensor(tensor).readers;
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](const Reader& reader) { return graph_.operation(reader.op).type->name == "BatchMatMul"; });
+  }
   bool is_contraction(OperatorId op) const { return kinds_[op] == KernelKind::kContraction; }
   bool joins(OperatorId op) const { return joins_operands(graph_.operation(op)); }
 
@@ -359,6 +379,8 @@ class FusedChains {
       return;
     }
     const bool permutes = graph_.operation(id).type->name == "Transpose";
+    if (permutes && !makes_chains_ && has_two_strides(graph_.operation(id)) && is_in_batched_product(op.results[0]))
+      return;
     traffic.is_free = std::all_of(op.results.begin(), op.results.end(),
                                   [&](TensorId result) { return is_read_in_strides(result, !permutes); });
     if (traffic.is_free || !makes_chains_ || !permutes || !takes_over(id, 0)) return;

@@ -88,6 +88,24 @@ bool has_narrow_groups(const Operation& operation) {
          std::min(rule.factors[*rule.find("i")].size, rule.factors[*rule.find("o")].size) < kFewChannels;
 }
 
+/// The time of a convolution with narrow groups by flops. Windows of up to four elements along one dimension have kernels of
+/// their own (causal-conv1d of Mamba), which are as fast as memory.
+Picoseconds narrow_groups_time(const ClusterDevice& device, const Operation& operation, std::int64_t operations,
+                               std::int64_t rate) {
+  constexpr std::int64_t kShortWindow = 4;
+  const bool is_weight_computed = operation.type->name.ends_with("BackpropFilter");
+  const Shape& weight = is_weight_computed ? operation.results[0].shape : operation.operands[1].shape;
+  std::int64_t window = 1, longest = 1;
+  for (std::size_t d = 2; d < weight.size(); ++d) {
+    window *= weight[d];
+    longest = std::max(longest, weight[d]);
+  }
+  if (window == longest && window <= kShortWindow) return duration(operations, rate, 1'000'000);
+  const std::int64_t products = window * weight[1];  // summed into one element of the forward operator's result
+  return multiply_divide(duration(operations, rate, *device.depthwise_efficiency_ppm), products + device.depthwise_fill,
+                         products);
+}
+
 /// The time of a contraction by flops: at the rate of the device's matrix units, or of its vector units where groups are
 /// narrow.
 Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
@@ -98,7 +116,7 @@ Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
   const std::int64_t operations = rounded_up(flops(operation, factor_extents));
   if (is_convolution && device.depthwise_efficiency_ppm && has_narrow_groups(operation)) {
     if (const std::int64_t plain = plain_rate(cluster, operation); plain > 0)
-      return duration(operations, plain, *device.depthwise_efficiency_ppm);
+      return narrow_groups_time(device, operation, operations, plain);
   }
   if (operation.type->role == OperatorRole::kAttention) {
     const std::int64_t share = device.attention_efficiency_ppm.value_or(device.matmul_efficiency_ppm);

@@ -148,13 +148,13 @@ std::string cluster_json(const Cluster& cluster) {
       {"efficiency",
        {{"matmul", share(device.matmul_efficiency_ppm)}, {"memory", share(device.memory_efficiency_ppm)}}},
       {"start", to_seconds(device.start)}};
-  if (device.attention_efficiency_ppm) {
-    document["device"]["efficiency"]["attention"] = share(*device.attention_efficiency_ppm);
-  }
-  if (device.convolution_efficiency_ppm) {
-    document["device"]["efficiency"]["convolution"] = share(*device.convolution_efficiency_ppm);
+  for (const auto& [name, efficiency] : {std::pair{"attention", device.attention_efficiency_ppm},
+                                         {"convolution", device.convolution_efficiency_ppm},
+                                         {"depthwise", device.depthwise_efficiency_ppm}}) {
+    if (efficiency) document["device"]["efficiency"][name] = share(*efficiency);
   }
   if (device.attention_fill > 0) document["device"]["attention_fill"] = device.attention_fill;
+  if (device.depthwise_fill > 0) document["device"]["depthwise_fill"] = device.depthwise_fill;
   if (const MatrixUnits& units = device.matrix_units; units.count > 0) {
     document["device"]["matrix_units"] = {{"count", units.count}, {"tile", units.tile}, {"fill", units.fill}};
   }

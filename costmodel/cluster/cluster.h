@@ -86,6 +86,7 @@ struct ClusterDevice {
   std::int64_t memory_efficiency_ppm = 1'000'000;
   MatrixUnits matrix_units;
   std::int64_t attention_fill = 0;  // time to start and end a row of fused attention, in keys
+  std::int64_t depthwise_fill = 0;  // time to start and end a result of a depthwise convolution, in products
   Picoseconds start = 0;            // fixed time of one kernel
 
   bool operator==(const ClusterDevice&) const = default;

@@ -42,6 +42,10 @@ const ClusterKeys& cluster_device_keys() {
        "units that multiply matrices; without this key the rate does not depend on shapes"},
       {"attention_fill", ClusterValue::kCount, false,
        "time to start and end a row of fused attention, in keys; default: 0"},
+      {"depthwise_fill", ClusterValue::kCount, false,
+       "time to start and end one element of a convolution with fewer than 8 channels in a group, in products; "
+       "default: "
+       "0"},
       {"start", ClusterValue::kTime, false, "fixed time of one kernel; default: 0"},
   };
   return keys;

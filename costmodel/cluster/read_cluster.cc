@@ -241,6 +241,7 @@ class ClusterReader {
       device.matrix_units.fill = value(*units, "fill", where, false, parse_count, 0);
     }
     device.attention_fill = value(node, "attention_fill", "device", false, parse_count, 0);
+    device.depthwise_fill = value(node, "depthwise_fill", "device", false, parse_count, 0);
     device.start = value(node, "start", "device", false, parse_time, 0);
   }
 

@@ -56,6 +56,7 @@ std::string shape_constants(const ClusterDevice& device) {
     text += units.fill > 0 ? fmt::format(", fill: {}}}\n", units.fill) : "}\n";
   }
   if (device.attention_fill > 0) text += fmt::format("  attention_fill: {}\n", device.attention_fill);
+  if (device.depthwise_fill > 0) text += fmt::format("  depthwise_fill: {}\n", device.depthwise_fill);
   return text;
 }
 

@@ -177,6 +177,7 @@ TEST(RooflineCostsTest, NarrowGroupsOfChannelsAreConvolvedByVectorUnits) {
   Cluster cluster = read_cluster("dgx-a100");
   cluster.device.start = 0;
   cluster.device.depthwise_efficiency_ppm = 50'000;  // of 19.5 TFLOP/s
+  cluster.device.depthwise_fill = 0;
   const auto operation = [](const char* type, std::int64_t in_group, std::vector<Shape> shapes) {
     return typed_operation(type, {{shapes[0], DataType::kF16}, {shapes[1], DataType::kF16}},
                            {{"pad_mode", std::string("same")}, {"group", 256 / in_group}});
@@ -202,6 +203,17 @@ TEST(RooflineCostsTest, NarrowGroupsOfChannelsAreConvolvedByVectorUnits) {
   };
   EXPECT_NEAR(strided("Conv2DBackpropInput", 56), direct(1), 1);
   EXPECT_NEAR(strided("Conv2DBackpropInput", 55), direct(1), 1);
+  // An element of the result takes as long to start as a number of products: here as the nine of its window.
+  cluster.device.depthwise_fill = 9;
+  EXPECT_NEAR(static_cast<double>(time(1)), 2 * direct(1), 2);
+  EXPECT_NEAR(static_cast<double>(time(4)), 1.25 * direct(4), 2);
+  EXPECT_NEAR(strided("Conv2DBackpropInput", 55), 2 * direct(1), 2);
+  const Operation short_line =
+      typed_operation("Conv2D", {{{32, 256, 1, 784}, DataType::kF16}, {{256, 1, 1, 4}, DataType::kF16}},
+                      {{"pad_mode", std::string("same")}, {"group", std::int64_t{256}}});
+  EXPECT_NEAR(static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), short_line, 0)),
+              0.05 * 4 / 9 * direct(1), 1)
+      << "by kernels of its own";
   // Without that efficiency as a product with few columns, whether or not the stride divides the images.
   cluster.device.depthwise_efficiency_ppm.reset();
   EXPECT_LT(strided("Conv2DBackpropInput", 55), 2.1 * strided("Conv2DBackpropInput", 56));

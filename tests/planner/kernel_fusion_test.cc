@@ -56,7 +56,6 @@ TEST(KernelFusionTest, LibrariesAddTheBiasAndReadStridesAndMakeNoChains) {
   const Fused tested = fused(kFusedAttention, Fusion::kLibrary);
   EXPECT_TRUE(tested.of("bias").is_free);
   EXPECT_TRUE(tested.in_registers("qkv"));
-  EXPECT_TRUE(tested.of("k").is_free);
   for (const char* name : {"scaled", "probs", "drop", "sum"}) {
     EXPECT_TRUE(tested.of(name).is_started) << name;
     EXPECT_TRUE(tested.of(name).reads(0) && tested.of(name).writes(0)) << name;
@@ -123,6 +122,21 @@ TEST(KernelFusionTest, MovesAreViewsWhereStridesAreRead) {
   const Fused tested = fused(kFusedAttention);
   for (const char* name : {"split", "q", "k", "v"}) EXPECT_TRUE(tested.of(name).is_free) << name;
   EXPECT_FALSE(tested.of("back").is_free);  // the reshape merges heads that are apart in memory
+}
+
+TEST(KernelFusionTest, LibrariesCopyMatricesThatLieAtTwoDistances) {
+  const auto is_view = [](const std::string& shape, const std::string& perm) {
+    return fused("inputs: {x: " + shape + ", y: [2, 12, 24, 64]}\noperators:\n  t: {op: Transpose, in: x, perm: " +
+                     perm + "}\n  z: {op: BatchMatMul, in: [t, y]}\n",
+                 Fusion::kLibrary)
+        .of("t")
+        .is_free;
+  };
+  EXPECT_FALSE(is_view("[2, 64, 12, 24]", "[0, 2, 1, 3]"));
+  EXPECT_TRUE(is_view("[64, 2, 12, 24]", "[1, 2, 0, 3]")) << "sequences first, as in Megatron-LM";
+  EXPECT_TRUE(is_view("[2, 12, 24, 64]", "[0, 1, 3, 2]")) << "the product itself transposes";
+  EXPECT_FALSE(fused(kFusedAttention, Fusion::kLibrary).of("k").is_free);
+  EXPECT_TRUE(fused(kFusedAttention, Fusion::kHandWritten).of("k").is_free);
 }
 
 TEST(KernelFusionTest, WhatAnotherKernelReadsIsWritten) {

@@ -18,8 +18,8 @@ TEST(ClusterReportTest, SummaryIsThatOfTheDocumentation) {
             "                collectives measured elsewhere, together measured elsewhere,\n"
             "                efficiency.matmul measured elsewhere, efficiency.attention measured elsewhere,\n"
             "                attention_fill measured elsewhere, efficiency.convolution measured elsewhere,\n"
-            "                efficiency.depthwise measured elsewhere, efficiency.memory assumed,\n"
-            "                matrix_units assumed, start assumed\n");
+            "                efficiency.depthwise measured elsewhere, depthwise_fill measured elsewhere,\n"
+            "                efficiency.memory assumed, matrix_units assumed, start assumed\n");
   const std::string ascend = cluster_summary(read_cluster("ascend-910"));
   EXPECT_NE(ascend.find("rank 0 is pcie 0, hccs 0; rank 5 is pcie 1, hccs 1\n"), std::string::npos) << ascend;
   EXPECT_NE(
