@@ -83,15 +83,8 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   by_class_.resize(widest);
   out_.resize(widest);
   sum_.resize(widest);
-  // A block refers to all matrices of its core, of which it uses few.
-  std::vector<double> largest(core.matrices->size(), -1);
   for (const CoreNeighbour& neighbour : core.neighbours) {
-    double& entry = largest[neighbour.matrix];
-    if (entry < 0) {
-      const std::vector<double>& entries = (*core.matrices)[neighbour.matrix].forward;
-      entry = *std::max_element(entries.begin(), entries.end());
-    }
-    sum_of_largest_entries_ += entry;
+    sum_of_largest_entries_ += (*core.matrices)[neighbour.matrix].largest;
   }
   work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
   price_values();

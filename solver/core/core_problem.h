@@ -20,6 +20,7 @@ struct CoreMatrix {
   std::vector<std::uint32_t> column_class;  // by column
   std::vector<double> forward;              // row_classes x column_classes
   std::vector<double> backward;             // column_classes x row_classes
+  double largest = 0;                       // of the entries
 };
 
 /// One end of an edge as its node sees it.

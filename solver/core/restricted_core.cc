@@ -57,6 +57,7 @@ CoreMatrix pick(const CoreMatrix& matrix, const std::vector<std::uint32_t>& rows
     for (std::size_t row = 0; row < result.row_classes; ++row) {
       result.forward[row * result.column_classes + column] = line[row];
       result.backward[column * result.row_classes + row] = line[row];
+      result.largest = std::max(result.largest, line[row]);
     }
   }
   return result;

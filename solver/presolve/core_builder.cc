@@ -50,6 +50,7 @@ CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
       const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
       matrix.forward[row * matrix.column_classes + column] = entry;
       matrix.backward[column * matrix.row_classes + row] = entry;
+      matrix.largest = std::max(matrix.largest, entry);
     }
   }
   matrix.row_class = std::move(rows.class_of);

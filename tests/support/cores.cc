@@ -35,6 +35,7 @@ CoreMatrix matrix_of(const std::vector<std::vector<double>>& rows) {
     for (std::size_t column = 0; column < columns.size(); ++column) {
       matrix.forward[matrix.row_class[row] * matrix.column_classes + matrix.column_class[column]] = rows[row][column];
       matrix.backward[matrix.column_class[column] * matrix.row_classes + matrix.row_class[row]] = rows[row][column];
+      matrix.largest = std::max(matrix.largest, rows[row][column]);
     }
   }
   return matrix;
