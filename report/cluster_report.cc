@@ -148,10 +148,8 @@ std::string cluster_json(const Cluster& cluster) {
       {"efficiency",
        {{"matmul", share(device.matmul_efficiency_ppm)}, {"memory", share(device.memory_efficiency_ppm)}}},
       {"start", to_seconds(device.start)}};
-  for (const auto& [name, efficiency] : {std::pair{"attention", device.attention_efficiency_ppm},
-                                         {"convolution", device.convolution_efficiency_ppm},
-                                         {"depthwise", device.depthwise_efficiency_ppm}}) {
-    if (efficiency) document["device"]["efficiency"][name] = share(*efficiency);
+  for (const auto& [name, member] : kOptionalEfficiencies) {
+    if (device.*member) document["device"]["efficiency"][name] = share(*(device.*member));
   }
   if (device.attention_fill > 0) document["device"]["attention_fill"] = device.attention_fill;
   if (device.depthwise_fill > 0) document["device"]["depthwise_fill"] = device.depthwise_fill;

@@ -21,12 +21,6 @@ struct Constant {
   bool is_of_device = false;  // decided by operators; else by collectives
 };
 
-/// Efficiencies that a cluster may leave out.
-constexpr std::pair<const char*, std::optional<std::int64_t> ClusterDevice::*> kOptionalEfficiencies[] = {
-    {"efficiency.convolution", &ClusterDevice::convolution_efficiency_ppm},
-    {"efficiency.depthwise", &ClusterDevice::depthwise_efficiency_ppm},
-    {"efficiency.attention", &ClusterDevice::attention_efficiency_ppm}};
-
 std::vector<Constant> constants_of(Cluster& cluster) {
   ClusterDevice& device = cluster.device;
   std::vector<Constant> constants = {{"start", &device.start, false, true},
@@ -36,7 +30,7 @@ std::vector<Constant> constants_of(Cluster& cluster) {
     std::optional<std::int64_t>& efficiency = device.*member;
     // One that is left out gets a value of its own, so that it can be fitted.
     if (!efficiency) efficiency = device.matmul_efficiency_ppm;
-    constants.push_back({name, &*efficiency, true, true});
+    constants.push_back({fmt::format("efficiency.{}", name), &*efficiency, true, true});
   }
   for (ClusterLevel& level : cluster.levels) {
     constants.push_back({level.name + ".latency", &level.latency, false});
@@ -236,12 +230,12 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
   }
   result.cluster = fit.cluster();
   ClusterDevice& device = result.cluster.device;
-  const auto was_fitted = [&](const char* name) {
+  const auto was_fitted = [&](const std::string& name) {
     return std::any_of(result.constants.begin(), result.constants.end(),
                        [&](const FittedConstant& constant) { return constant.name == name; });
   };
   for (const auto& [name, member] : kOptionalEfficiencies) {
-    if (!was_fitted(name)) device.*member = cluster.device.*member;
+    if (!was_fitted(fmt::format("efficiency.{}", name))) device.*member = cluster.device.*member;
   }
   result.cluster.text = write_cluster(result.cluster);
   return result;

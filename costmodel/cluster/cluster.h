@@ -92,6 +92,12 @@ struct ClusterDevice {
   bool operator==(const ClusterDevice&) const = default;
 };
 
+/// Efficiencies that a cluster may leave out, by their keys in `efficiency`.
+inline constexpr std::pair<const char*, std::optional<std::int64_t> ClusterDevice::*> kOptionalEfficiencies[] = {
+    {"attention", &ClusterDevice::attention_efficiency_ppm},
+    {"convolution", &ClusterDevice::convolution_efficiency_ppm},
+    {"depthwise", &ClusterDevice::depthwise_efficiency_ppm}};
+
 /// Measured times that replace the formula of one collective along one level over that many devices (or groups of the
 /// level below). Bytes are those of the complete tensor of the group, ascending; times do not decrease.
 struct CollectiveTable {

@@ -43,9 +43,7 @@ const ClusterKeys& cluster_device_keys() {
       {"attention_fill", ClusterValue::kCount, false,
        "time to start and end a row of fused attention, in keys; default: 0"},
       {"depthwise_fill", ClusterValue::kCount, false,
-       "time to start and end one element of a convolution with fewer than 8 channels in a group, in products; "
-       "default: "
-       "0"},
+       "time to start and end one element of a convolution at efficiency.depthwise, in products; default: 0"},
       {"start", ClusterValue::kTime, false, "fixed time of one kernel; default: 0"},
   };
   return keys;
@@ -81,8 +79,7 @@ const ClusterKeys& cluster_efficiency_keys() {
        "sustained fraction of the rate in convolutions; default: that of matmul"},
       {"depthwise", ClusterValue::kShare, false,
        "sustained fraction of the rate of f32 in convolutions with fewer than 8 channels in a group, which vector "
-       "units "
-       "compute; default: computed as other convolutions"},
+       "units compute; default: computed as other convolutions"},
       {"memory", ClusterValue::kShare, false, "sustained fraction of the memory bandwidth; default: 1"},
   };
   return keys;

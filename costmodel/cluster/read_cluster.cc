@@ -226,10 +226,9 @@ class ClusterReader {
     if (const YamlNode* share = node.find("efficiency"); share != nullptr && is_map(*share, "device.efficiency")) {
       keys(*share, cluster_efficiency_keys(), "device.efficiency");
       device.matmul_efficiency_ppm = value(*share, "matmul", "device.efficiency", false, parse_share, 1'000'000);
-      for (const auto& [name, efficiency] : {std::pair{"attention", &device.attention_efficiency_ppm},
-                                             {"convolution", &device.convolution_efficiency_ppm},
-                                             {"depthwise", &device.depthwise_efficiency_ppm}}) {
-        if (share->find(name) != nullptr) *efficiency = value(*share, name, "device.efficiency", false, parse_share, 1);
+      for (const auto& [name, member] : kOptionalEfficiencies) {
+        if (share->find(name) == nullptr) continue;
+        device.*member = value(*share, name, "device.efficiency", false, parse_share, 1);
       }
       device.memory_efficiency_ppm = value(*share, "memory", "device.efficiency", false, parse_share, 1'000'000);
     }

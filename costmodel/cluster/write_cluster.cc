@@ -39,12 +39,9 @@ std::string quoted(const std::string& text) {
 
 std::string other_efficiencies(const ClusterDevice& device) {
   std::string text;
-  const auto add = [&](const char* name, const std::optional<std::int64_t>& share) {
-    if (share) text += fmt::format("{}: {}, ", name, write_share(*share));
-  };
-  add("attention", device.attention_efficiency_ppm);
-  add("convolution", device.convolution_efficiency_ppm);
-  add("depthwise", device.depthwise_efficiency_ppm);
+  for (const auto& [name, member] : kOptionalEfficiencies) {
+    if (device.*member) text += fmt::format("{}: {}, ", name, write_share(*(device.*member)));
+  }
   return text;
 }
 

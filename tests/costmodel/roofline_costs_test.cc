@@ -178,45 +178,43 @@ TEST(RooflineCostsTest, NarrowGroupsOfChannelsAreConvolvedByVectorUnits) {
   cluster.device.start = 0;
   cluster.device.depthwise_efficiency_ppm = 50'000;  // of 19.5 TFLOP/s
   cluster.device.depthwise_fill = 0;
-  const auto operation = [](const char* type, std::int64_t in_group, std::vector<Shape> shapes) {
-    return typed_operation(type, {{shapes[0], DataType::kF16}, {shapes[1], DataType::kF16}},
-                           {{"pad_mode", std::string("same")}, {"group", 256 / in_group}});
+  const auto time_of = [&](const Operation& operation) {
+    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), operation, 0));
   };
   const auto time = [&](std::int64_t in_group) {
-    return computation(RooflineCosts(cluster, make_mesh(cluster)),
-                       operation("Conv2D", in_group, {{32, 256, 28, 28}, {256, in_group, 3, 3}}), 0);
+    return time_of(typed_operation("Conv2D",
+                                   {{{32, 256, 28, 28}, DataType::kF16}, {{256, in_group, 3, 3}, DataType::kF16}},
+                                   {{"pad_mode", std::string("same")}, {"group", 256 / in_group}}));
   };
   const auto direct = [](double in_group) { return 2.0 * 32 * 256 * 28 * 28 * 9 * in_group / (0.05 * 19.5); };
   for (const int in_group : {1, 4}) {
-    EXPECT_NEAR(static_cast<double>(time(in_group)), direct(in_group), 1) << in_group << " channels in a group";
+    EXPECT_NEAR(time(in_group), direct(in_group), 1) << in_group << " channels in a group";
   }
-  EXPECT_LT(static_cast<double>(time(8)), direct(8) / 4) << "as wide as a block of the matrix units";
-  // The same work backward, of a batch of images that the stride does not divide as well.
-  const auto strided = [&](const char* type, std::int64_t size) {
-    Operation gradient = typed_operation(
-        type, {{{32, 256, (size + 1) / 2, (size + 1) / 2}, DataType::kF16}, {{256, 1, 3, 3}, DataType::kF16}},
-        {{"pad_mode", std::string("same")},
-         {"group", std::int64_t{256}},
-         {"stride", std::vector<std::int64_t>{2, 2}},
-         {"input_size", std::vector<std::int64_t>{size, size}}});
-    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), gradient, 0));
+  EXPECT_LT(time(8), direct(8) / 4) << "as wide as a block of the matrix units";
+  // The same work backward, also if the stride does not divide the images.
+  const auto gradient_time = [&](std::int64_t size) {
+    return time_of(
+        typed_operation("Conv2DBackpropInput",
+                        {{{32, 256, (size + 1) / 2, (size + 1) / 2}, DataType::kF16}, {{256, 1, 3, 3}, DataType::kF16}},
+                        {{"pad_mode", std::string("same")},
+                         {"group", std::int64_t{256}},
+                         {"stride", std::vector<std::int64_t>{2, 2}},
+                         {"input_size", std::vector<std::int64_t>{size, size}}}));
   };
-  EXPECT_NEAR(strided("Conv2DBackpropInput", 56), direct(1), 1);
-  EXPECT_NEAR(strided("Conv2DBackpropInput", 55), direct(1), 1);
+  EXPECT_NEAR(gradient_time(56), direct(1), 1);
+  EXPECT_NEAR(gradient_time(55), direct(1), 1);
   // An element of the result takes as long to start as a number of products: here as the nine of its window.
   cluster.device.depthwise_fill = 9;
-  EXPECT_NEAR(static_cast<double>(time(1)), 2 * direct(1), 2);
-  EXPECT_NEAR(static_cast<double>(time(4)), 1.25 * direct(4), 2);
-  EXPECT_NEAR(strided("Conv2DBackpropInput", 55), 2 * direct(1), 2);
+  EXPECT_NEAR(time(1), 2 * direct(1), 2);
+  EXPECT_NEAR(time(4), 1.25 * direct(4), 2);
+  EXPECT_NEAR(gradient_time(55), 2 * direct(1), 2);
   const Operation short_line =
       typed_operation("Conv2D", {{{32, 256, 1, 784}, DataType::kF16}, {{256, 1, 1, 4}, DataType::kF16}},
                       {{"pad_mode", std::string("same")}, {"group", std::int64_t{256}}});
-  EXPECT_NEAR(static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), short_line, 0)),
-              0.05 * 4 / 9 * direct(1), 1)
-      << "by kernels of its own";
-  // Without that efficiency as a product with few columns, whether or not the stride divides the images.
+  EXPECT_NEAR(time_of(short_line), 0.05 * 4 / 9 * direct(1), 1) << "by kernels of its own";
+  // Without that efficiency as a product with few columns.
   cluster.device.depthwise_efficiency_ppm.reset();
-  EXPECT_LT(strided("Conv2DBackpropInput", 55), 2.1 * strided("Conv2DBackpropInput", 56));
+  EXPECT_LT(gradient_time(55), 2.1 * gradient_time(56));
 }
 
 TEST(RooflineCostsTest, ADtypeThatTheDeviceLacksIsAnError) {
