@@ -128,9 +128,10 @@ source. *Exposed* is the share of our step spent waiting for collectives. Kernel
 run them; level 2 would reorder them to hide more communication.
 
 Left out: runs with pipeline parallelism (interleaved or not), runs with FP8, and BERT with sequences binned by length, whose number of tokens
-is not known; EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times as fast as one with only 10 MB of gradients (we assume that hosts cannot load images
-faster), and in TF32, whose depthwise convolutions run in other kernels; DLRM on 8 devices, where software decides: a batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies
-frequent rows to all devices and starts a whole graph of kernels at once) and one of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms.
+is not known; EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times as fast as one with only 10 MB of gradients (we assume that
+hosts cannot load images faster), and in TF32, whose depthwise convolutions run in other kernels; DLRM on 8 devices, where software decides: a
+batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a whole graph of kernels at once) and one
+of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms.
 )";
 
 constexpr const char* kRemarks = R"(
@@ -165,7 +166,7 @@ Causes of the largest errors:
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
 - MLPerf's U-Net for volumes: convolutions with 32 to 64 channels at 128 voxels a side may run below the efficiency that was met on ResNet-50.
-- timm's Swin-T runs in eager PyTorch, which copies windows before products more often than our plan does.
+- Why timm's Swin-T takes longer is not known. Eager PyTorch may copy windows more often, and autocast computes norms and softmaxes in f32.
 - MosaicML's images of 256 x 256 per second grow by a third only from 64 to 128 devices, those of 512 x 512 twofold; the source gives no reason.
 )";
 
