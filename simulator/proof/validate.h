@@ -89,7 +89,8 @@ struct ValidationResult {
 /// every instruction): compares outputs and the gradients that updates read; each step starts from the exact weights,
 /// since Adam turns the rounding of a gradient that is truly 0 into a step of up to the learning rate. The tolerance
 /// includes the effect of rounding on the tensor on one device (MeasuredReference). A tensor not above that, a constant
-/// one, and one that float32 cannot represent, or whose inputs it cannot, are reported as unproven.
+/// one, and one that float32 cannot represent, or whose inputs it cannot, are reported as unproven; and so is one that
+/// differs in float32, if rounding changes it by more than 1 % of its largest value on one device as well.
 ///
 /// After a difference, the step runs again with every value compared, to find the first. Throws Stopped if asked to
 /// stop.
