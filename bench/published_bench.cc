@@ -157,6 +157,8 @@ Special settings, with their sources:
   GF-7B-tp8 would take 1.17 of the published time. No other constant was fitted to decoding.
 - Convolutions of PyTorch without `channels_last` reach less than half of the rate that they have with it (`a100-channels-first.yaml`): cuDNN transposes
   what it reads and writes.
+- timm's models run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
+  which is what they say, or as good where kernels are fused (BERT, Stable Diffusion with its norms in low precision).
 
 Causes of the largest errors:
 
@@ -166,7 +168,7 @@ Causes of the largest errors:
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
 - MLPerf's U-Net for volumes: convolutions with 32 to 64 channels at 128 voxels a side may run below the efficiency that was met on ResNet-50.
-- Why timm's Swin-T takes longer is not known. Eager PyTorch may copy windows more often, and autocast computes norms and softmaxes in f32.
+- Why timm's Swin-T takes longer is not known. Eager PyTorch may copy windows more often.
 - MosaicML's images of 256 x 256 per second grow by a third only from 64 to 128 devices, those of 512 x 512 twofold; the source gives no reason.
 )";
 

@@ -13,7 +13,8 @@
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
 // Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these rules only those about the optimizer,
-// the bias and strided reads apply. Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21,
+// the bias and strided reads apply; and sums, and in f16 softmaxes, convert what they read to the type of their result
+// (PyTorch's `dtype`, which autocast sets). Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21,
 // 4.2) are chains without rows, and the softmax with what precedes it, in its gradient with what follows it: dropout of
 // probabilities, norms and sums are separate kernels. All operators of a kernel belong to one pass and one worker, and
 // the kernel reads nothing that is computed from its own results: no path may leave it and come back.
@@ -272,8 +273,22 @@ class FusedChains {
            readers_[product].size() == 1 && !escapes_[product];
   }
 
+  /// Whether a library's kernel converts between types: of what a sum or a softmax reads, or the softmax's gradient
+  /// writes. PyTorch's softmaxes convert f16 only.
+  bool converts(OperatorId id, OperatorId before) const {
+    const Operation &last = graph_.operation(id), &first = graph_.operation(before);
+    const std::string_view name = last.type->name;
+    if (first.type->role == OperatorRole::kConversion) {
+      if (name == "ReduceSum" || name == "ReduceProd") return true;
+      return (name == "Softmax" || name == "LogSoftmax") && first.operands[0].dtype == DataType::kF16;
+    }
+    const bool is_slope = first.type->name == "SoftmaxGrad" || first.type->name == "LogSoftmaxGrad";
+    return is_slope && last.type->role == OperatorRole::kConversion && last.results[0].dtype == DataType::kF16;
+  }
+
   /// Whether there is a kernel that executes `id` after the members of `kernel`.
   bool is_written(OperatorId id, const Kernel& kernel) const {
+    if (!makes_chains_) return kernel.members.size() == 1 && converts(id, kernel.members.front());
     if (!only_written_) return true;
     const auto is = [&](OperatorId op, std::string_view name) { return graph_.operation(op).type->name == name; };
     if (kinds_[id] != KernelKind::kPointwise) return is(id, "Softmax");
@@ -290,8 +305,7 @@ class FusedChains {
     const bool reduces = kinds_[id] != KernelKind::kPointwise;
     std::size_t best = kNone;
     Bytes most = 0;
-    const bool may_join =
-        makes_chains_ && (kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass));
+    const bool may_join = kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass);
     for (std::size_t i = 0; may_join && i < op_(id).operands.size(); ++i) {
       if (!continues(id, i)) continue;
       const TensorId tensor = op_(id).operands[i];

@@ -120,6 +120,7 @@ struct Model {
   std::shared_ptr<const ModelSource> source;  // to ask for it at other sizes (model/model_source.h)
   OperatorGraph graph;                        // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
+  std::optional<DataType> autocast;  // of products (graph/autocast.h); the graph is as it runs
   ParallelOptions parallel;
   Placed<std::string> cluster;               // preset or path; "": the source names none
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated, padded ones as they are padded

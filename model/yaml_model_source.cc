@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/autocast.h"
 #include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
 #include "graph/pad.h"
@@ -232,6 +233,15 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
       faults.push_back({model.training->place, "training: the model has no loss",
                         "loss: NAME names the scalar that training makes small"});
   }
+  if (syntax.autocast) {
+    model.autocast = syntax.autocast->value;
+    if (model.training && model.training->mixed_precision) {
+      faults.push_back(
+          {syntax.autocast->place,
+           "autocast casts f32 weights where products read them; mixed_precision stores weights of two bytes",
+           "one of the two"});
+    }
+  }
   const CommFusions& fusion = model.parallel.comm_fusion;
   if (fusion.asks_for_some() && !model.training) {
     faults.push_back({*fusion.place,
@@ -243,6 +253,7 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
 
   TemplateOptions options;
   options.dtype = syntax.dtype.value_or(DataType::kF32);
+  options.autocast = syntax.autocast.has_value();
   options.local = model.local;
   options.most_copies = overrides.most_copies;
   options.mesh = model.parallel.mesh;
@@ -291,6 +302,7 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
   set_index_extents(instance.graph);
   model.graph = instance.graph.build();
   if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);
+  if (model.autocast) model.graph = autocast(model.graph, *model.autocast);
   return model;
 }
 

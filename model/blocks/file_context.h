@@ -20,6 +20,7 @@ namespace shardplan {
 
 struct TemplateOptions {
   DataType dtype = DataType::kF32;  // for floating tensors that name no type
+  bool autocast = false;            // the finished graph is cast (graph/autocast.h)
   std::int64_t max_operators = 500'000;
   std::int64_t most_copies = 0;                                 // above 0: no block is repeated more often
   std::optional<LocalView> local = {};                          // of a model written per device

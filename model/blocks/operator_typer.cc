@@ -16,18 +16,23 @@ constexpr std::size_t kMostDescribed = 4;
 
 /// What an operator that cannot be made was given: "x is f32 [4, 6], w is bf16 [6, 8]". Empty for one input, whose
 /// shape the error tells where it matters.
-std::string describe_inputs(const OperatorSyntax& op, const std::vector<TensorType>& operands, DataType usual) {
+std::string describe_inputs(const OperatorSyntax& op, const std::vector<TensorType>& operands,
+                            const TemplateOptions& options) {
   if (op.in.size() != operands.size() || operands.size() < 2 || operands.size() > kMostDescribed) return "";
   std::vector<std::string> parts;
   bool has_usual = false, has_other = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const auto& [shape, dtype] = operands[i];
     parts.push_back(fmt::format("{} is {} {}", op.in[i].text, to_string(dtype), to_string(shape)));
-    if (is_floating(dtype)) (dtype == usual ? has_usual : has_other) = true;
+    if (is_floating(dtype)) (dtype == options.dtype ? has_usual : has_other) = true;
   }
   std::string text = fmt::format("{}", fmt::join(parts, ", "));
-  if (has_usual && has_other) {
-    text += fmt::format("; without a dtype of its own a tensor is {} here (dtype, mixed_precision)", to_string(usual));
+  if (has_usual && has_other && options.autocast) {
+    text += fmt::format("; under autocast all are declared {}, and cast where operators read them",
+                        to_string(options.dtype));
+  } else if (has_usual && has_other) {
+    text += fmt::format("; without a dtype of its own a tensor is {} here (dtype, mixed_precision)",
+                        to_string(options.dtype));
   }
   return text;
 }
@@ -69,7 +74,7 @@ std::optional<Operation> OperatorTyper::make(const OperatorSyntax& op, const std
     const Diagnostic& wrong = error.diagnostics()[0];
     const bool has_place = wrong.place.line > 0;
     std::string hint = wrong.hint;
-    if (hint.empty() && !has_place) hint = describe_inputs(op, operands, file_.options.dtype);
+    if (hint.empty() && !has_place) hint = describe_inputs(op, operands, file_.options);
     faults_.add(has_place ? wrong.place : place_of(op, wrong.message),
                 fmt::format("{}: {}", faults_.name(op.name.text), wrong.message), std::move(hint));
     return std::nullopt;

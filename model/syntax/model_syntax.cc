@@ -61,6 +61,14 @@ class SyntaxReader {
       if (is_text(*name, "model")) model.name = name->text;
     }
     model.dtype = read_dtype(root.find("dtype"), "dtype");
+    if (const YamlNode* autocast = root.find("autocast")) {
+      if (const auto dtype = read_dtype(autocast, "autocast")) {
+        model.autocast = {*dtype, document_->place(*autocast)};
+        if (*dtype != DataType::kF16 && *dtype != DataType::kBF16) {
+          fault(*autocast, fmt::format("autocast is {}; expected f16 or bf16", describe(*autocast)), "");
+        }
+      }
+    }
     model.body = read_body(root, "");
     if (const YamlNode* loss = root.find("loss")) {
       if (is_text(*loss, "loss")) model.loss = word(*loss);

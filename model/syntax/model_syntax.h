@@ -101,6 +101,7 @@ struct CustomOperatorSyntax {
 struct ModelSyntax {
   std::string name;
   std::optional<DataType> dtype;
+  std::optional<Placed<DataType>> autocast;
   BlockSyntax body;
   std::vector<BlockSyntax> blocks;
   std::optional<Word> loss;

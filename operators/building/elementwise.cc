@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "operators/building/gradient_support.h"
@@ -26,6 +27,27 @@ Gradients gradient_from_operand(GradientBuilder& builder, const GradientRequest&
   return gradient_from(builder, request, request.operands[0]);
 }
 
+/// One type of operands from `first` on, where scalars give way unless one is floating and the tensors are not.
+/// `combine(one, other)` is that of two tensors.
+template <class Combine>
+DataType type_of_all(const Operation& operation, std::size_t first, Combine combine) {
+  const auto of_scalars = [](DataType one, DataType other) {
+    return is_floating(other) && !is_floating(one) ? other : one;
+  };
+  std::optional<DataType> scalar, tensor;
+  for (std::size_t i = first; i < operation.operands.size(); ++i) {
+    const auto& [shape, dtype] = operation.operands[i];
+    std::optional<DataType>& found = shape.empty() ? scalar : tensor;
+    if (!found) {
+      found = dtype;
+    } else if (*found != dtype) {
+      found = shape.empty() ? of_scalars(*found, dtype) : combine(*found, dtype);
+    }
+  }
+  if (!tensor || !scalar) return tensor ? *tensor : *scalar;
+  return of_scalars(*tensor, *scalar);
+}
+
 }  // namespace
 
 Shape broadcast_all(const Operation& operation) {
@@ -35,17 +57,16 @@ Shape broadcast_all(const Operation& operation) {
 }
 
 DataType common_type(const Operation& operation, std::size_t first) {
-  const TensorType* chosen = &operation.operands[first];
-  for (std::size_t i = first + 1; i < operation.operands.size(); ++i) {
-    const TensorType& other = operation.operands[i];
-    if (other.dtype == chosen->dtype) continue;
-    const bool is_scalar = other.shape.empty();
-    if (!is_scalar && !chosen->shape.empty()) dtype_error(operation, chosen->dtype, other.dtype);
-    const TensorType& scalar = is_scalar ? other : *chosen;
-    const TensorType& tensor = is_scalar ? *chosen : other;
-    chosen = is_floating(scalar.dtype) && !is_floating(tensor.dtype) ? &scalar : &tensor;
-  }
-  return chosen->dtype;
+  return type_of_all(operation, first,
+                     [&](DataType one, DataType other) -> DataType { dtype_error(operation, one, other); });
+}
+
+DataType promoted_type(const Operation& operation, std::size_t first) {
+  return type_of_all(operation, first, [&](DataType one, DataType other) {
+    if (!is_floating(one) || !is_floating(other)) dtype_error(operation, one, other);
+    if (element_bytes(one) == element_bytes(other)) return DataType::kF32;
+    return element_bytes(one) < element_bytes(other) ? other : one;
+  });
 }
 
 ShardingRule elementwise_rule(const Operation& operation) {
@@ -60,7 +81,7 @@ ShardingRule elementwise_rule(const Operation& operation) {
 std::vector<TensorType> infer_like_first(const Operation& operation) { return {operation.operands[0]}; }
 
 std::vector<TensorType> infer_broadcast(const Operation& operation) {
-  return {{broadcast_all(operation), common_type(operation, 0)}};
+  return {{broadcast_all(operation), promoted_type(operation, 0)}};
 }
 
 void add_function(std::vector<OperatorType>& table, const ElementwiseFunction& function) {

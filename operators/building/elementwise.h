@@ -16,13 +16,16 @@ ShardingRule elementwise_rule(const Operation& operation);
 
 /// One operand; the result has its type.
 std::vector<TensorType> infer_like_first(const Operation& operation);
-/// Operands broadcast to each other; all of one dtype, but a scalar takes the dtype of the others.
+/// Operands broadcast to each other; the result has their `promoted_type`.
 std::vector<TensorType> infer_broadcast(const Operation& operation);
 
 /// The shape to which all operands broadcast; InputError if they do not.
 Shape broadcast_all(const Operation& operation);
 /// The dtype of operands from `first` on: one for all, but scalars give way, unless a floating scalar meets integers.
 DataType common_type(const Operation& operation, std::size_t first);
+/// The same for operators that take several floating types, as PyTorch's and MindSpore's do: the widest of them, or f32
+/// for two of one width.
+DataType promoted_type(const Operation& operation, std::size_t first);
 
 /// result = function(x).
 template <auto function>

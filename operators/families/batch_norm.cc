@@ -101,8 +101,9 @@ void check_channels(const Operation& operation, const Shape& x) {
   }
 }
 
+/// Statistics are as wide as those that are given, the last operand, also where x has two bytes.
 TensorType statistics_type(const Operation& operation) {
-  return {statistics_shape(operation), operation.operands[0].dtype};
+  return {statistics_shape(operation), operation.operands.back().dtype};
 }
 
 /// Values per channel of one part of the whole batch.
@@ -176,7 +177,7 @@ Phases batch_norm_grad_phases(const Operation& operation, std::span<const std::i
 
 /// A pair of statistics.
 std::vector<TensorType> infer_channel_pair(const Operation& operation) {
-  return {{pair_shape(statistics_shape(operation)), operation.operands[0].dtype}};
+  return {{pair_shape(statistics_shape(operation)), statistics_type(operation).dtype}};
 }
 
 /// Of operands or results with statistics, as a pair or not: factors part, where there are several, and c.

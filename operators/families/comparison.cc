@@ -22,7 +22,7 @@ double logical_or(double a, double b) { return truth(a != 0 || b != 0); }
 double logical_not(double x) { return truth(x == 0); }
 
 std::vector<TensorType> infer_comparison(const Operation& operation) {
-  (void)common_type(operation, 0);
+  (void)promoted_type(operation, 0);
   return {{broadcast_all(operation), DataType::kBool}};
 }
 
@@ -39,7 +39,7 @@ std::vector<TensorType> infer_select(const Operation& operation) {
   if (operation.operands[0].dtype != DataType::kBool) {
     operand_error(operation, fmt::format("condition is {}; expected bool", to_string(operation.operands[0].dtype)));
   }
-  return {{broadcast_all(operation), common_type(operation, 1)}};
+  return {{broadcast_all(operation), promoted_type(operation, 1)}};
 }
 
 void select_kernel(const KernelCall& call) {

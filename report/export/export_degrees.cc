@@ -142,6 +142,12 @@ void refuse_narrow_weights(KeptTypes& kept) {
   if (kept.narrow_weights) kept.differences.emplace_back("weights of two bytes have no master copy in f32");
 }
 
+/// For frameworks whose models are of two bytes throughout.
+void refuse_autocast(const Plan& plan, KeptTypes& kept) {
+  if (!plan.model || !plan.model->autocast) return;
+  kept.differences.push_back(fmt::format("only products compute in {} (autocast)", to_string(*plan.model->autocast)));
+}
+
 /// Megatron-LM's name of a type.
 std::string_view megatron_name(DataType type) {
   switch (type) {
@@ -168,6 +174,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   refuse_narrow_weights(kept);
+  refuse_autocast(plan, kept);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -227,6 +234,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_short(kept.moments, "moments", kept.differences);
     refuse_narrow_weights(kept);
   }
+  refuse_autocast(plan, kept);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -292,6 +300,13 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   if (const TrainingOptions* const training = training_of(plan)) {
     if (training->mixed_precision == DataType::kBF16) result.text += "    \"bf16\": {\"enabled\": True},\n";
     if (training->mixed_precision == DataType::kF16) result.text += "    \"fp16\": {\"enabled\": True},\n";
+    if (const auto& autocast = plan.model->autocast) {
+      // Without modules in lower precision its collectives keep the types of weights and gradients.
+      result.text += fmt::format(
+          "    \"torch_autocast\": {{\"enabled\": True, \"dtype\": \"{}\", "
+          "\"lower_precision_safe_modules\": []}},\n",
+          autocast == DataType::kBF16 ? "bfloat16" : "float16");
+    }
     if (is_short(kept.gradients)) {
       result.text +=
           fmt::format("    \"data_types\": {{\"grad_accum_dtype\": \"{}\"}},\n", megatron_name(*kept.gradients));

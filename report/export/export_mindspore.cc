@@ -293,7 +293,8 @@ class MindSporeWriter {
     for (const ExportedTensor& tensor : exported_.constraints) wanted.emplace(tensor.name, &tensor);
     std::vector<ExportedEntry> entries;
     for (const OperatorId op : plan_.graph->operators().ids()) {
-      if (plan_.graph->operators()[op].pass != Pass::kForward || is_border(*plan_.graph, op)) continue;
+      const GraphOperator& info = plan_.graph->operators()[op];
+      if (info.pass != Pass::kForward || info.is_inserted || is_border(*plan_.graph, op)) continue;
       entries.push_back(ShardCall(plan_, axes_, op).entry(wanted));
     }
     std::string loop;  // the last line's loop: the name up to the last '*', and its indices

@@ -47,6 +47,19 @@ TEST(OperatorTypeTest, NamesWhatIsWrong) {
             "Reshape: cannot make [5, -1] of [4, 6], which has 24 elements");
 }
 
+TEST(OperatorTypeTest, ElementwiseOperatorsPromote) {
+  const auto type_of = [](const TensorType& a, const TensorType& b) {
+    return make_operation(*find_operator_type("Add"), {}, {a, b}).results[0].dtype;
+  };
+  const Shape vector = {4}, scalar = {};
+  EXPECT_EQ(type_of({vector, DataType::kBF16}, {vector, DataType::kF32}), DataType::kF32);
+  EXPECT_EQ(type_of({vector, DataType::kF64}, {vector, DataType::kF16}), DataType::kF64);
+  EXPECT_EQ(type_of({vector, DataType::kF16}, {vector, DataType::kBF16}), DataType::kF32) << "neither holds the other";
+  EXPECT_EQ(type_of({scalar, DataType::kF32}, {vector, DataType::kBF16}), DataType::kBF16) << "scalars give way";
+  EXPECT_EQ(type_of({scalar, DataType::kF32}, {vector, DataType::kI32}), DataType::kF32);
+  EXPECT_THROW(type_of({vector, DataType::kI32}, {vector, DataType::kF32}), InputError);
+}
+
 TEST(OperatorTypeTest, ReadsSignatures) {
   const Signature signature = "params, indices... -> y, mask";
   EXPECT_EQ(signature.operands, (std::vector<std::string>{"params", "indices..."}));

@@ -173,6 +173,32 @@ TEST(KernelFusionTest, WithoutFusionEveryOperatorIsAKernel) {
   for (const char in_registers : none.in_registers) EXPECT_FALSE(in_registers);
 }
 
+/// The Casts of `a` and of its gradient that read and write memory, under `autocast` of this type.
+std::string conversions(const std::string& type, const std::string& op) {
+  const Fused tested = fused("autocast: " + type +
+                                 "\ninputs: {x: [8, 16]}\nparameters: {w: [16, 16]}\noperators:\n"
+                                 "  a: {op: MatMul, in: [x, w]}\n  y: " +
+                                 op + "\n  loss: {op: ReduceMean, in: y}\nloss: loss\ntraining: {optimizer: sgd}\n",
+                             Fusion::kLibrary);
+  std::string kernels;
+  for (const OperatorId id : tested.graph.operators().ids()) {
+    const std::string& name = tested.graph.operators()[id].name;
+    const bool is_cast = tested.graph.operation(id).type->name == "Cast" && name.find("a.") != std::string::npos;
+    const KernelTraffic& traffic = tested.fusion.traffic[id];
+    if (is_cast && traffic.reads(0) && traffic.writes(0)) kernels += (kernels.empty() ? "" : " ") + name;
+  }
+  return kernels;
+}
+
+// PyTorch's sums convert as they read; so do its softmaxes of f16, and their gradients as they write.
+TEST(KernelFusionTest, LibrariesConvertWithinSumsAndSoftmaxes) {
+  EXPECT_EQ(conversions("f16", "{op: Softmax, in: a}"), "");
+  EXPECT_EQ(conversions("f16", "{op: LogSoftmax, in: a}"), "");
+  EXPECT_EQ(conversions("bf16", "{op: Softmax, in: a}"), "a.f32 grad.a.f32.Cast");
+  EXPECT_EQ(conversions("bf16", "{op: ReduceSum, in: a, axis: 0}"), "grad.a.f32.Cast");
+  EXPECT_EQ(conversions("f16", "{op: Exp, in: a}"), "a.f32 grad.a.f32.Cast");
+}
+
 // For random choices `evaluate` gives the program's sums, including recomputation and micro-batches.
 TEST(KernelFusionTest, ProblemAndProgramAgree) {
   for (const char* recompute : {"false", "true"}) {

@@ -312,6 +312,31 @@ TEST(ExportTest, ExpertParallelismIsADegree) {
   EXPECT_EQ(export_plan(plan, "deepspeed").text.find("experts in"), std::string::npos) << "it has no such setting";
 }
 
+/// Its casts are not the model's operators, and are what DeepSpeed has an option for.
+TEST(ExportTest, AutocastIsSaid) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+autocast: bf16
+dims: {B: 32, C: 64}
+inputs: {x: [B, C]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: C}
+  loss: {op: ReduceSum, in: up}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: data_parallel}
+)",
+                                                                   "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+  ASSERT_TRUE(plan.graph->find_operator("up.weight.bf16"));
+  EXPECT_EQ(export_plan(plan, "mindspore").text.find("bf16"), std::string::npos);
+  expect_has(export_plan(plan, "deepspeed").text,
+             "    \"torch_autocast\": {\"enabled\": True, \"dtype\": \"bfloat16\", "
+             "\"lower_precision_safe_modules\": []},\n");
+  for (const char* target : {"megatron", "torchtitan"}) {
+    expect_has(export_plan(plan, target).text, "only products compute in bf16 (autocast)");
+  }
+}
+
 /// Options of the model that MindSpore also has are in its context, others are named.
 TEST(ExportTest, TheContextHasTheModelsOptions) {
   const auto exported = [](const std::string& parallel) {

@@ -74,6 +74,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "zero",
               "optimizer",
               "precision",
+              "autocast",
               "wide_gradients",
               "fused_attention",
               "written_norms",
@@ -113,6 +114,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   run.zero = static_cast<int>(zero);
   line.read("optimizer", run.optimizer);
   line.read("precision", run.precision);
+  line.read("autocast", run.autocast);
   line.read("wide_gradients", run.wide_gradients);
   line.read("bucket", run.bucket);
   line.read("scatters_once", run.scatters_once);
@@ -233,8 +235,9 @@ std::string model_text(const PublishedRun& run) {
                "dtype: {}\nparallel: {{parallel_mode: semi_auto_parallel, level: 2, device_num: {}, mesh: {{{}}}}}\n",
                run.precision, run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh);
   }
+  if (run.autocast) text += fmt::format("autocast: {}\n", run.precision);
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
-  if (run.precision != "f32") text += fmt::format(", mixed_precision: {}", run.precision);
+  if (run.precision != "f32" && !run.autocast) text += fmt::format(", mixed_precision: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);
   if (run.narrow_states) text += fmt::format(", state_dtype: {}, master_copy: false", run.precision);
   text += fmt::format(

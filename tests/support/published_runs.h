@@ -27,6 +27,7 @@ struct PublishedRun {
   int zero = 0;                     // 0, 1 or 3
   std::string optimizer = "adamw";  // none: inference
   std::string precision = "bf16";   // of weights and activations
+  bool autocast = false;            // of products only; weights are f32
   bool wide_gradients = false;      // summed over the devices as f32
   std::int64_t bucket = 0;          // of all_reduced gradients, in MiB, if the software has a fixed size
   bool fused_attention = true;
