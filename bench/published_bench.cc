@@ -159,6 +159,8 @@ Special settings, with their sources:
   what it reads and writes.
 - timm's models run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
   which is what they say, or as good where kernels are fused (BERT, Stable Diffusion with its norms in low precision).
+- Of NG, the steps by which GPT-2 became faster, only the first was used for fitting (`efficiency: {matmul_f32}`). Eager PyTorch's loss and mask are written
+  as its kernels are; its products with an odd vocabulary are slow (`efficiency: {odd_rows}`, from another source).
 
 Causes of the largest errors:
 

@@ -71,12 +71,23 @@ std::int64_t seen_keys(const Operation& operation, std::span<const std::int64_t>
                                                                              : keys;
 }
 
+bool is_in_tf32(const Cluster& cluster, const Operation& operation, bool is_convolution) {
+  return contracted_type(operation) == DataType::kF32 &&
+         (cluster.tf32 == Tf32::kAll || (cluster.tf32 == Tf32::kConvolutions && is_convolution));
+}
+
 /// The rate at which a contraction is computed, before any efficiency.
 std::int64_t product_rate(const Cluster& cluster, const Operation& operation, bool is_convolution) {
-  const DataType type = contracted_type(operation);
-  const bool is_tf32 =
-      type == DataType::kF32 && (cluster.tf32 == Tf32::kAll || (cluster.tf32 == Tf32::kConvolutions && is_convolution));
-  return is_tf32 ? *cluster.device.tf32_flops : rate_of(cluster, operation, type);
+  return is_in_tf32(cluster, operation, is_convolution) ? *cluster.device.tf32_flops
+                                                        : rate_of(cluster, operation, contracted_type(operation));
+}
+
+/// The share of that rate which a matmul reaches.
+std::int64_t matmul_efficiency(const Cluster& cluster, const Operation& operation) {
+  const ClusterDevice& device = cluster.device;
+  const bool is_plain = contracted_type(operation) == DataType::kF32 && !is_in_tf32(cluster, operation, false);
+  return is_plain ? device.matmul_f32_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
+                  : device.matmul_efficiency_ppm;
 }
 
 /// True for convolutions, also transposed ones and gradients, whose groups have fewer channels than the blocks that matrix
@@ -106,6 +117,18 @@ Picoseconds narrow_groups_time(const ClusterDevice& device, const Operation& ope
                          products);
 }
 
+/// Whether rows of an operand or a result have an odd length, so that every other one begins in the middle of four bytes:
+/// the least that matrix units' loads copy (cp.async in NVIDIA's PTX).
+bool has_odd_rows(const Operation& operation, std::span<const std::int64_t> factor_extents) {
+  const auto is_odd = [&](const TensorWalk& walk) {
+    if (walk.empty()) return false;
+    std::int64_t length = 1;
+    for (const std::uint32_t factor : walk.back().factors) length *= factor_extents[factor];
+    return length > 1 && length % 2 != 0;
+  };
+  return std::ranges::any_of(operation.rule.operands, is_odd) || std::ranges::any_of(operation.rule.results, is_odd);
+}
+
 /// The time of a contraction by flops: at the rate of the device's matrix units, or of its vector units where groups are
 /// narrow.
 Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
@@ -125,10 +148,18 @@ Picoseconds contraction_time(const Cluster& cluster, const Operation& operation,
     return keys == 0 ? time : multiply_divide(time, keys + device.attention_fill, keys);
   }
   const std::int64_t share = is_convolution ? device.convolution_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
-                                            : device.matmul_efficiency_ppm;
+                                            : matmul_efficiency(cluster, operation);
   const Picoseconds time = duration(operations, rate, share);
   const std::optional<ProductShape> shape = product_shape(operation, factor_extents);
-  return shape ? multiply_divide(time, units_overhead_ppm(*shape, device.matrix_units), 1'000'000) : time;
+  if (!shape) return time;
+  const Picoseconds by_shape = multiply_divide(time, units_overhead_ppm(*shape, device.matrix_units), 1'000'000);
+  const bool is_narrow = element_bytes(contracted_type(operation)) == 2;
+  if (is_convolution || !is_narrow || !device.odd_rows_efficiency_ppm || cluster.fusion == Fusion::kElementwise ||
+      !has_odd_rows(operation, factor_extents)) {
+    return by_shape;
+  }
+  // Kernels for such rows have small tiles, which waste little at the borders of small products.
+  return std::max(by_shape, duration(operations, rate, *device.odd_rows_efficiency_ppm));
 }
 
 }  // namespace

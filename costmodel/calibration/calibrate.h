@@ -33,7 +33,7 @@ struct Calibration {
 std::vector<Picoseconds> modelled_times(const Cluster& cluster, const Measurements& measurements);
 
 /// The cluster with the least sum of squared relative differences from the measurements. Fitted are the start of a
-/// kernel, the efficiencies of memory, matmul, convolution, depthwise and attention, and the latency and efficiency of each
+/// kernel, all efficiencies, and the latency and efficiency of each
 /// level. A constant on which no measured time depends is kept, and so are peaks, matrix units and fills, which are
 /// facts about the device.
 ///

@@ -73,6 +73,11 @@ const ClusterKeys& cluster_flops_keys() {
 const ClusterKeys& cluster_efficiency_keys() {
   static const ClusterKeys keys = {
       {"matmul", ClusterValue::kShare, false, "sustained fraction of the rate in contractions; default: 1"},
+      {"matmul_f32", ClusterValue::kShare, false,
+       "sustained fraction of the rate in matmuls of f32, where vector units compute them; default: that of matmul"},
+      {"odd_rows", ClusterValue::kShare, false,
+       "sustained fraction of the rate in matmuls of two-byte types whose rows have an odd length, where no compiler "
+       "pads them; default: that of matmul"},
       {"attention", ClusterValue::kShare, false,
        "sustained fraction of the rate in fused attention; default: that of matmul"},
       {"convolution", ClusterValue::kShare, false,

@@ -16,7 +16,7 @@ device:
   name: D
   memory: {capacity: 80 GiB, bandwidth: 2 TB/s}
   flops: {bf16: 300 TFLOP/s, f32: 20 TFLOP/s}
-  efficiency: {matmul: 0.71, attention: 0.43, convolution: 0.37, depthwise: 0.06, memory: 0.82}
+  efficiency: {matmul: 0.71, matmul_f32: 0.93, odd_rows: 0.2, attention: 0.43, convolution: 0.37, depthwise: 0.06, memory: 0.82}
   matrix_units: {count: 108, tile: 128, fill: 100}
   start: 7 us
 levels:
@@ -30,6 +30,8 @@ Cluster assumed_cluster() {
   cluster.device.start = 1'000'000;
   cluster.device.matmul_efficiency_ppm = 500'000;
   cluster.device.memory_efficiency_ppm = 600'000;
+  cluster.device.matmul_f32_efficiency_ppm.reset();
+  cluster.device.odd_rows_efficiency_ppm.reset();
   cluster.device.attention_efficiency_ppm.reset();
   cluster.device.convolution_efficiency_ppm.reset();
   cluster.device.depthwise_efficiency_ppm.reset();
@@ -60,6 +62,11 @@ Measurements measured_workload(const Cluster& cluster) {
         "  - {{op: Conv2D, dtype: bf16, operands: [[{}, 256, 28, 28], [256, 1, 3, 3]], group: 256, pad_mode: same, "
         "time: 1 us}}\n",
         batch);
+  }
+  for (const int size : {1024, 2048, 4096}) {
+    text += fmt::format("  - {{op: MatMul, dtype: f32, operands: [[{0}, 4096], [4096, {0}]], time: 1 us}}\n", size);
+    text += fmt::format("  - {{op: MatMul, dtype: bf16, operands: [[{0}, 4096], [4096, {1}]], time: 1 us}}\n", size,
+                        size + 1);
   }
   text += "collectives:\n";
   for (const char* level : {"net", "fast"}) {
@@ -98,6 +105,8 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
   expect_near("start", found.device.start, truth.device.start);
   expect_near("memory", found.device.memory_efficiency_ppm, truth.device.memory_efficiency_ppm);
   expect_near("matmul", found.device.matmul_efficiency_ppm, truth.device.matmul_efficiency_ppm);
+  expect_near("matmul_f32", found.device.matmul_f32_efficiency_ppm.value_or(0), 930'000);
+  expect_near("odd_rows", found.device.odd_rows_efficiency_ppm.value_or(0), 200'000);
   expect_near("attention", found.device.attention_efficiency_ppm.value_or(0), 430'000);
   expect_near("convolution", found.device.convolution_efficiency_ppm.value_or(0), 370'000);
   expect_near("depthwise", found.device.depthwise_efficiency_ppm.value_or(0), 60'000);
@@ -110,7 +119,7 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
 TEST(CalibrateTest, ExactTimesGiveTheConstantsBack) {
   const Calibration calibration = calibrate(assumed_cluster(), measurements_of_truth(0, 0));
   expect_found(calibration.cluster, 0.01, 0);
-  EXPECT_EQ(calibration.constants.size(), 10u);
+  EXPECT_EQ(calibration.constants.size(), 12u);
   for (const Residual& residual : calibration.residuals) {
     EXPECT_NEAR(static_cast<double>(residual.modelled) / static_cast<double>(residual.measured), 1, 0.01)
         << residual.what;

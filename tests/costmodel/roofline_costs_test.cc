@@ -130,6 +130,7 @@ TEST(RooflineCostsTest, FusedAttentionHasAnEfficiencyOfItsOwn) {
 TEST(RooflineCostsTest, ProductsOfF32MayBeComputedInTf32) {
   Cluster cluster = read_cluster("dgx-a100");  // f32 19.5 TFLOP/s, TF32 156
   cluster.device.start = 0;
+  cluster.device.matmul_f32_efficiency_ppm.reset();
   const auto product_of = [](DataType dtype) {
     return typed_operation("MatMul", {{{4096, 4096}, dtype}, {{4096, 4096}, dtype}});
   };
@@ -171,6 +172,49 @@ TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
   cluster.device.matrix_units = {108, 128, 0};  // 512 tiles take five waves
   EXPECT_NEAR(static_cast<double>(time(product)), 540.0 / 512 * static_cast<double>(plain),
               1e-6 * static_cast<double>(plain));
+}
+
+TEST(RooflineCostsTest, MatmulsOfF32HaveAnEfficiencyOfTheirOwn) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.device.start = 0;
+  cluster.device.matrix_units = {};
+  cluster.device.matmul_efficiency_ppm = 500'000;
+  cluster.device.matmul_f32_efficiency_ppm = 1'000'000;
+  const auto time = [&](DataType type) {
+    const Operation product = typed_operation("MatMul", {{{4096, 4096}, type}, {{4096, 4096}, type}});
+    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
+  };
+  const double operations = 2.0 * 4096 * 4096 * 4096;
+  EXPECT_NEAR(time(DataType::kF32), operations / 19.5, 1);
+  EXPECT_NEAR(time(DataType::kBF16), operations / (0.5 * 312), 1);
+  cluster.tf32 = Tf32::kAll;
+  EXPECT_NEAR(time(DataType::kF32), operations / (0.5 * 156), 1) << "by matrix units";
+  cluster.tf32 = Tf32::kNone;
+  cluster.device.matmul_f32_efficiency_ppm.reset();
+  EXPECT_NEAR(time(DataType::kF32), operations / (0.5 * 19.5), 1);
+}
+
+TEST(RooflineCostsTest, RowsOfAnOddLengthAreSlowUnlessACompilerPadsThem) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.device.start = 0;
+  cluster.device.matrix_units = {108, 128, 0};
+  cluster.device.matmul_efficiency_ppm = 600'000;
+  cluster.device.odd_rows_efficiency_ppm = 200'000;
+  const auto time = [&](std::int64_t rows, std::int64_t n, DataType type = DataType::kBF16, std::int64_t k = 1024) {
+    const Operation product = typed_operation("MatMul", {{{rows, k}, type}, {{k, n}, type}});
+    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
+  };
+  const auto operations = [](double rows, double n) { return 2 * rows * 1024 * n; };
+  const double padded = time(8192, 50257), small = time(49, 49, DataType::kBF16, 32);
+  cluster.fusion = Fusion::kLibrary;
+  EXPECT_NEAR(time(8192, 50257), operations(8192, 50257) / (0.2 * 312), 1);
+  EXPECT_GT(time(8192, 50257), 2.5 * padded);
+  EXPECT_NEAR(time(8192, 50258), padded, 1e-3 * padded) << "rows of whole four bytes";
+  EXPECT_NEAR(time(8191, 50258), padded, 1e-3 * padded) << "the number of rows does not matter";
+  EXPECT_EQ(time(49, 49, DataType::kBF16, 32), small) << "as slow by its tile";
+  const double in_f32 = time(8192, 50257, DataType::kF32);
+  cluster.fusion = Fusion::kElementwise;
+  EXPECT_EQ(time(8192, 50257, DataType::kF32), in_f32);
 }
 
 TEST(RooflineCostsTest, NarrowGroupsOfChannelsAreConvolvedByVectorUnits) {

@@ -16,7 +16,8 @@ TEST(ClusterReportTest, SummaryIsThatOfTheDocumentation) {
             "  rank 0 is ib 0, nvlink 0; rank 9 is ib 1, nvlink 1\n"
             "  numbers from: device datasheet, nvlink measured, ib measured, latency measured elsewhere,\n"
             "                collectives measured elsewhere, together measured elsewhere,\n"
-            "                efficiency.matmul measured elsewhere, efficiency.attention measured elsewhere,\n"
+            "                efficiency.matmul measured elsewhere, efficiency.matmul_f32 measured elsewhere,\n"
+            "                efficiency.odd_rows measured elsewhere, efficiency.attention measured elsewhere,\n"
             "                attention_fill measured elsewhere, efficiency.convolution measured elsewhere,\n"
             "                efficiency.depthwise measured elsewhere, depthwise_fill measured elsewhere,\n"
             "                efficiency.memory assumed, matrix_units assumed, start assumed\n");

@@ -67,10 +67,16 @@ std::string one_reader(const std::string& parallel) {
   return with_text(text, "[\"[{}, {}, {t}]\", \"[{}, {}, {t}]\"]", "[\"[{}, {}, {t}]\"]");
 }
 
+/// Four devices whose products of f32 are so slow that a layer of them is sharded as the tests expect.
+Cluster four_devices() {
+  Cluster cluster = take_devices(read_cluster("dgx-a100"), 4);
+  cluster.device.matmul_f32_efficiency_ppm.reset();
+  return cluster;
+}
+
 struct PlannedLayer {
   explicit PlannedLayer(const std::string& text, const ModelOverrides& overrides = {})
-      : planner(std::make_shared<const Model>(read_model_text(text, "layer.yaml", overrides)),
-                take_devices(read_cluster("dgx-a100"), 4), {}),
+      : planner(std::make_shared<const Model>(read_model_text(text, "layer.yaml", overrides)), four_devices(), {}),
         plan(planner.plan(Level::kSpeed, "auto")) {}
 
   /// How often a step gathers the norm's result.
