@@ -279,7 +279,7 @@ class FusedChains {
     const Operation &last = graph_.operation(id), &first = graph_.operation(before);
     const std::string_view name = last.type->name;
     if (first.type->role == OperatorRole::kConversion) {
-      if (name == "ReduceSum" || name == "ReduceProd") return true;
+      if (name == "ReduceSum") return true;
       return (name == "Softmax" || name == "LogSoftmax") && first.operands[0].dtype == DataType::kF16;
     }
     const bool is_slope = first.type->name == "SoftmaxGrad" || first.type->name == "LogSoftmaxGrad";

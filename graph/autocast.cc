@@ -30,7 +30,6 @@ constexpr std::string_view kInF32[] = {
     "L2Normalize",
     "Pow",
     "Reciprocal",
-    "ReduceProd",
     "ReduceSum",
     "RmsNorm",
     "Rsqrt",
