@@ -157,7 +157,7 @@ Special settings, with their sources:
   GF-7B-tp8 would take 1.17 of the published time. No other constant was fitted to decoding.
 - Convolutions of PyTorch without `channels_last` reach less than half of the rate that they have with it (`a100-channels-first.yaml`): cuDNN transposes
   what it reads and writes.
-- timm's models run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
+- The models of timm and NG run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
   which is what they say, or as good where kernels are fused (BERT, Stable Diffusion with its norms in low precision).
 - Of NG, the steps by which GPT-2 became faster, only the first was used for fitting (`efficiency: {matmul_f32}`). Eager PyTorch's loss and mask are written
   as its kernels are; its products with an odd vocabulary are slow (`efficiency: {odd_rows}`, from another source).
