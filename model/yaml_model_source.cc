@@ -239,7 +239,7 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
       faults.push_back(
           {syntax.autocast->place,
            "autocast casts f32 weights where products read them; mixed_precision stores weights of two bytes",
-           "one of the two"});
+           "leave out one of the two"});
     }
   }
   const CommFusions& fusion = model.parallel.comm_fusion;

@@ -62,11 +62,11 @@ class SyntaxReader {
     }
     model.dtype = read_dtype(root.find("dtype"), "dtype");
     if (const YamlNode* autocast = root.find("autocast")) {
-      if (const auto dtype = read_dtype(autocast, "autocast")) {
+      const auto dtype = autocast->is_scalar() ? data_type_value(autocast->text) : std::nullopt;
+      if (dtype == DataType::kF16 || dtype == DataType::kBF16) {
         model.autocast = {*dtype, document_->place(*autocast)};
-        if (*dtype != DataType::kF16 && *dtype != DataType::kBF16) {
-          fault(*autocast, fmt::format("autocast is {}; expected f16 or bf16", describe(*autocast)), "");
-        }
+      } else {
+        fault(*autocast, fmt::format("autocast is {}; expected f16 or bf16", describe(*autocast)), "");
       }
     }
     model.body = read_body(root, "");

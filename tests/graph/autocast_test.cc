@@ -161,6 +161,17 @@ operators:
   EXPECT_TRUE(cast.strategy->out.empty());
 }
 
+TEST(AutocastTest, AnotherTypeIsAnError) {
+  for (const char* type : {"f32", "half", "[bf16]"}) {
+    try {
+      read("inputs: {x: [4]}\noperators:\n  y: {op: ReLU, in: x}\n", type);
+      FAIL() << type;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("; expected f16 or bf16"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(AutocastTest, MixedPrecisionBesideItIsAnError) {
   try {
     read(
