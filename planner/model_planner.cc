@@ -281,22 +281,32 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   limits.capacity = kUnlimitedBytes;
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
   LevelOptions options = search_options(Level::kMemory, std::move(stop), {}, since_begin.elapsed());
-  options.memory_slack_ppm = 0;
+  const std::int64_t slack = std::exchange(options.memory_slack_ppm, 0);
   options.limits.gap = kGoodEnoughStep;
   options.threads = 1;
-  const GuidedSearch search(*graph_, versions_, problem, pieces_, kDefaultSearch, options);
-  LevelResult found = search.find(problem.problem, std::nullopt);
-  plan.bound = found.bound;
-  plan.status = found.status;
-  if (found.choice) {
-    plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
+  bool is_found = false;
+  const auto search_within = [&] {
+    const GuidedSearch search(*graph_, versions_, problem, pieces_, kDefaultSearch, options);
+    LevelResult found = search.find(problem.problem, std::nullopt);
+    plan.bound.amount = std::max(plan.bound.amount, found.bound.amount);
+    if (!is_found) plan.status = found.status;
+    if (!found.choice) return;
+    Plan smaller = in_sequence(decisions_of(problem, *found.choice), plan);
     if (workers_ == 1) {
-      Draft draft{*std::move(found.choice), std::move(plan)};
-      plan = with_least_peak(std::move(draft), problem, search, limits, kDefaultSearch, options).plan;
+      Draft draft{*std::move(found.choice), std::move(smaller)};
+      smaller = with_least_peak(std::move(draft), problem, search, limits, kDefaultSearch, options).plan;
     }
+    if (!is_found || smaller.memory.peak < plan.memory.peak) plan = std::move(smaller);
+    is_found = true;
+  };
+  search_within();
+  // What a search counts is not all: a choice that communicates less may hold less in the end.
+  if (is_found && workers_ == 1 && is_far_from_bound(plan)) {
+    options.memory_slack_ppm = slack;
+    search_within();
   }
   plan.cost = {Level::kMemory, plan.memory.peak};
-  if (workers_ > 1 && found.choice) judge_divided(plan);
+  if (workers_ > 1 && is_found) judge_divided(plan);
   return overlapped(std::move(plan));
 }
 

@@ -80,6 +80,22 @@ TEST(InfeasibilityAnalysisTest, NamesOnlyChangesThatFit) {
   EXPECT_TRUE(answer.obstacles.empty());
 }
 
+// What its search counts is not all that a plan holds.
+TEST(InfeasibilityAnalysisTest, NoSmallerPlanIsFoundByLevelOne) {
+  std::string text = kDeep;
+  text.replace(text.find("optimizer: sgd"), 14, "optimizer: sgd, recompute: [layers.*]");
+  const auto model = std::make_shared<const Model>(read_model_text(text, "model.yaml"));
+  for (const char* cluster : {"ascend-910", "dgx-a100"}) {
+    for (const bool uniform_layers : {false, true}) {
+      PlanOptions options;
+      options.uniform_layers = uniform_layers;
+      const ModelPlanner planner(model, read_cluster(cluster), options);
+      const Bytes least = planner.plan(Level::kMemory, "auto").memory.peak;
+      EXPECT_LE(planner.smallest().memory.peak, least + least / 50) << cluster << (uniform_layers ? ", uniform" : "");
+    }
+  }
+}
+
 // The activations of a batch that can be divided take nearly all memory, in two stacks of layers.
 constexpr const char* kWide = R"(
 shardplan: 1
