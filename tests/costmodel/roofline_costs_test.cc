@@ -81,8 +81,10 @@ Picoseconds computation(const RooflineCosts& model, const Operation& operation, 
 }
 
 TEST(RooflineCostsTest, ComputationIsTheLargerOfOperationsAndBytes) {
-  const RooflineCosts ascend =
-      model_of("ascend-910");  // f16 256 TFLOP/s x 0.5, f32 16 x 0.5, 1.2 TB/s x 0.8, start 5 us
+  Cluster cluster = read_cluster("ascend-910");  // f16 256 TFLOP/s, 1.2 TB/s x 0.8, start 5 us
+  cluster.device.matmul_efficiency_ppm = 500'000;
+  cluster.device.matrix_units = {};  // all shapes alike
+  const RooflineCosts ascend(cluster, make_mesh(cluster));
   const auto f16 = DataType::kF16;
   const Operation matmul = typed_operation("MatMul", {{{1024, 1024}, f16}, {{1024, 1000}, f16}});
   EXPECT_EQ(computation(ascend, matmul, 0), 5'000'000 + 16'384'000);  // 2 x 1024 x 1024 x 1000 / 128 TFLOP/s
