@@ -285,13 +285,14 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   options.limits.gap = kGoodEnoughStep;
   options.threads = 1;
   bool is_found = false;
+  Plan asked = plan;  // without a program
   const auto search_within = [&] {
     const GuidedSearch search(*graph_, versions_, problem, pieces_, kDefaultSearch, options);
     LevelResult found = search.find(problem.problem, std::nullopt);
-    plan.bound.amount = std::max(plan.bound.amount, found.bound.amount);
-    if (!is_found) plan.status = found.status;
+    if (!is_found) plan.status = asked.status = found.status;
+    plan.bound.amount = asked.bound.amount = std::max(plan.bound.amount, found.bound.amount);
     if (!found.choice) return;
-    Plan smaller = in_sequence(decisions_of(problem, *found.choice), plan);
+    Plan smaller = in_sequence(decisions_of(problem, *found.choice), asked);
     if (workers_ == 1) {
       Draft draft{*std::move(found.choice), std::move(smaller)};
       smaller = with_least_peak(std::move(draft), problem, search, limits, kDefaultSearch, options).plan;
@@ -301,7 +302,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   };
   search_within();
   // What a search counts is not all: a choice that communicates less may hold less in the end.
-  if (is_found && workers_ == 1 && is_far_from_bound(plan)) {
+  if (is_found && workers_ == 1 && options_.time_limit == 0 && is_far_from_bound(plan)) {
     options.memory_slack_ppm = slack;
     search_within();
   }
