@@ -137,8 +137,8 @@ what BERT-large reaches there; image models of MindCV on 910B, which wait for im
 
 constexpr const char* kRemarks = R"(
 Each cluster file names in its `sources` the runs that its constants were fitted to; the other runs were not used for fitting. All A100
-share one efficiency of matrix products, all H100 and H200 another, and Ascend 910 and 910B have their own; tiles, waves and the depth of k (`matrix_units`) account for
-different shapes, and `fusion` for compilers, hand-written kernels and libraries. Two groups of runs have separate clusters:
+share one efficiency of matrix products, all H100 and H200 another, and Ascend 910 and 910B have their own; tiles, waves and the depth of k
+(`matrix_units`) account for different shapes, and `fusion` for compilers, hand-written kernels and libraries. Two groups of runs have separate clusters:
 llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which are limited to 500 W. Convolutions have one efficiency on A100, another on
 H100 and H200, and a third on Ascend 910.
 

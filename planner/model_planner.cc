@@ -301,7 +301,7 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
     is_found = true;
   };
   search_within();
-  // What a search counts is not all: a choice that communicates less may hold less in the end.
+  // A search does not count all that a plan holds: a choice that communicates less may hold less in the end.
   if (is_found && workers_ == 1 && options_.time_limit == 0 && is_far_from_bound(plan)) {
     options.memory_slack_ppm = slack;
     search_within();

@@ -33,9 +33,8 @@ struct Calibration {
 std::vector<Picoseconds> modelled_times(const Cluster& cluster, const Measurements& measurements);
 
 /// The cluster with the least sum of squared relative differences from the measurements. Fitted are the start of a
-/// kernel, all efficiencies, and the latency and efficiency of each
-/// level. A constant on which no measured time depends is kept, and so are peaks, matrix units and fills, which are
-/// facts about the device.
+/// kernel, all efficiencies, and the latency and efficiency of each level. A constant on which no measured time depends
+/// is kept, and so are peaks, matrix units and fills, which are facts about the device.
 ///
 /// The search is that of Hooke and Jeeves (Journal of the ACM 8(2), 1961): one constant after the other is changed by
 /// a fraction of itself, and the fraction is halved when nothing helps. It uses `RooflineCosts`, as plans do, and
