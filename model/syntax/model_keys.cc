@@ -210,7 +210,10 @@ const KeySpecs& training_keys() {
       {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
       {"state_dtype", ValueForm::kText, kStateType, state_types()},
       {"master_copy", ValueForm::kFlag, "false: two-byte parameters are updated directly, without a copy in f32", {}},
-      {"recompute", ValueForm::kNames, "blocks or operators recomputed in the backward pass", {}},
+      {"recompute",
+       ValueForm::kNames,
+       "blocks (but for their outputs) or operators recomputed in the backward pass",
+       {}},
   };
   return keys;
 }

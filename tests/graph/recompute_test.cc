@@ -71,6 +71,38 @@ TEST(RecomputeTest, WhatIsKeptAnywayIsNotMadeAgain) {
   EXPECT_TRUE(copies(graph_of("")).empty());
 }
 
+// As MindSpore's Primitive.recompute and JAX's policies: whoever reads the result in the backward pass reads a copy.
+TEST(RecomputeTest, AnOperatorThatIsMarkedByItselfKeepsNothing) {
+  const OperatorGraph graph = graph_of(", recompute: [layers.*.drop, layers.*.gelu, layers.*.norm.layer_norm]");
+  std::vector<std::string> expected;  // where they are needed: for the gradients of down, then of up
+  for (const char* layer : {"2", "1", "0"}) {
+    for (const char* name : {"gelu", "drop", "norm.layer_norm"}) {
+      expected.push_back(std::string("recompute.layers.") + layer + "." + name);
+    }
+  }
+  EXPECT_EQ(copies(graph), expected);
+  for (const GraphTensor& tensor : graph.tensors()) {
+    const bool is_marked = tensor.producer && graph.operators()[*tensor.producer].pass == Pass::kForward &&
+                           !graph.operators()[*tensor.producer].recompute_scope.empty();
+    for (const Reader& reader : tensor.readers) {
+      EXPECT_TRUE(!is_marked || graph.operators()[reader.op].pass == Pass::kForward) << tensor.name;
+    }
+  }
+  const auto op = [&](const std::string& name) -> const GraphOperator& {
+    return graph.operators()[*graph.find_operator(name)];
+  };
+  // What is not marked is kept: the linear map's result, which GeLU's copy reads.
+  EXPECT_EQ(op("recompute.layers.1.gelu").operands[0], *graph.find_tensor("layers.1.up.bias_add"));
+  EXPECT_EQ(op("recompute.layers.1.drop").operands[0], *graph.find_tensor("recompute.layers.1.gelu"));
+}
+
+TEST(RecomputeTest, ABlockThatReadsAMarkedOperatorReadsItsCopy) {
+  const OperatorGraph graph = graph_of(", recompute: [layers.*.gelu, layers.*.down]");
+  EXPECT_TRUE(copies(graph).empty());  // dropout keeps its mask, and its result is the input of the block `down`
+  EXPECT_EQ(copies(graph_of(", recompute: [layers.1.norm.layer_norm, layers.1.up]")),
+            std::vector<std::string>{"recompute.layers.1.norm.layer_norm"});
+}
+
 TEST(RecomputeTest, ARepeatThatIsMarkedMarksEachOfItsCopies) {
   EXPECT_EQ(copies(graph_of(", recompute: [layers]")), copies(graph_of(", recompute: [layers.*]")));
   // The outermost block counts.

@@ -423,13 +423,14 @@ TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfOperatorsInPhases) {
   EXPECT_GT(compared.near, compared.tried / 5);
 }
 
-/// Perceptrons with recomputed layers, with or without micro-batches.
+/// Perceptrons with recomputed layers or single operators of them, with or without micro-batches.
 std::string computed_again(Random& random) {
   std::string operators, names;
   const std::size_t layers = 2 + random.below(3);
   for (std::size_t i = 0; i < layers; ++i) {
     operators += fmt::format("  l{}: {{block: layer, in: {}}}\n", i, i == 0 ? "x" : fmt::format("l{}", i - 1));
-    names += fmt::format("{}l{}", i == 0 ? "" : ", ", i);
+    constexpr const char* kMarked[] = {"", "", ".act", ".up, l{0}.act"};
+    names += fmt::format("{}l{}{}", i == 0 ? "" : ", ", i, fmt::format(fmt::runtime(kMarked[random.below(4)]), i));
   }
   const std::size_t hidden = 8 << random.below(3);
   return fmt::format(

@@ -39,8 +39,8 @@ TEST(UniformLayersTest, EvaluatesAsTheFreeProblemDoes) {
     std::vector<MeshAxis> axes;
   };
   std::vector<Case> cases;
-  for (const char* training :
-       {"", ", mixed_precision: f16, clip_norm: 1", ", micro_batches: 2", ", recompute: [layers.*]"}) {
+  for (const char* training : {"", ", mixed_precision: f16, clip_norm: 1", ", micro_batches: 2",
+                               ", recompute: [layers.*]", ", recompute: [layers.*.gelu, layers.*.drop]"}) {
     cases.push_back({layered_model(training), "ascend-910", {{"dp", 2}, {"mp", 4}}});
   }
   for (Case& item : cases) item.text.replace(item.text.find("L: 3"), 4, "L: 7");

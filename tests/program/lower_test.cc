@@ -104,12 +104,13 @@ TEST_P(AnyChoice, IsWrittenAlikeBesideOthers) {
 }
 
 std::string case_name(const testing::TestParamInfo<const char*>& tested) {
-  const std::vector<std::string> names{"attention", "training", "recompute", "micro_batches"};
+  const std::vector<std::string> names{"attention", "training", "recompute", "micro_batches", "operators"};
   return names[tested.index];
 }
 INSTANTIATE_TEST_SUITE_P(Lower, AnyChoice,
                          testing::Values("", ", weight_decay: 0.1", ", recompute: [layers.*]",
-                                         ", recompute: [layers.*], micro_batches: 2"),
+                                         ", recompute: [layers.*], micro_batches: 2",
+                                         ", recompute: [layers.*.gelu, layers.*.drop], micro_batches: 2"),
                          case_name);
 
 TEST(LowerTest, TheProgramHoldsAtMostWhatTheProblemSaysBesidesTransients) {

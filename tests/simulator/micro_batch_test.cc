@@ -57,6 +57,7 @@ TEST(MicroBatches, UpdateAsTheWholeBatchDoes) {
   expect_same_step(2, "");
   expect_same_step(3, "");
   expect_same_step(3, ", recompute: [layers.*]");
+  expect_same_step(3, ", recompute: [layers.*.gelu, layers.*.drop]");
 }
 
 void expect_proven(const std::string& text, int plans, bool shrink) {
