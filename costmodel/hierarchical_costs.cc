@@ -28,6 +28,8 @@
 //   - tree all_reduce: up and down a binary tree of the outermost parts and a chain within each,
 //     2 (log2 parts latency + (devices of a part - 1) latency) + 2 m / (0.92 B). Within one innermost part a chain is no
 //     gain.
+// Adjacent levels that are rings or lines of links are the dimensions of a torus and count as one stage (torus.h); a group on a
+// torus runs neither flat or channel rings nor trees, and its all_to_all is staged.
 // With `direct_all_reduce` an all_reduce within the innermost level can also be one kernel, whose devices read each other's
 // memory, without `launch`: all tensors at once, direct_all_reduce + (p-1) m / B, or in two phases, each device adding up one
 // piece first, direct_all_reduce + latency + 2 (p-1)/p m / B.
@@ -41,6 +43,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "costmodel/torus.h"
 
 namespace shardplan {
 namespace {
@@ -164,8 +167,27 @@ std::int64_t HierarchicalCosts::sharers(const LevelSpan& span, std::int64_t of_p
   return cluster_.levels[span.level].link_per == LinkPer::kGroup ? of_part : 1;
 }
 
-HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, const LevelSpan& span,
+bool HierarchicalCosts::is_torus(const LevelSpan& span) const {
+  return cluster_.levels[span.level].topology != Topology::kSwitch;
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::stage_on_torus(CollectiveKind kind, std::span<const LevelSpan> levels,
+                                                           std::int64_t group_size, const Links& links) const {
+  std::vector<TorusDimension> dimensions;
+  for (const LevelSpan& span : levels) {
+    const ClusterLevel& level = cluster_.levels[span.level];
+    dimensions.push_back(torus_dimension(level.topology == Topology::kRing, level.count, span.members, span.distance,
+                                         span.overlapping, span.around, links.latency[span.level],
+                                         links.rate[span.level]));
+  }
+  const TorusTime time = torus_time(kind, dimensions, levels.back().below, group_size);
+  return {1, saturate(static_cast<Wide>(time.latency)), static_cast<Wide>(time.above), static_cast<Wide>(time.below)};
+}
+
+/// Along one level, or along adjacent dimensions of a torus.
+HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std::span<const LevelSpan> levels,
                                                         std::int64_t group_size, const Links& links) const {
+  const LevelSpan& span = levels.front();
   const ClusterLevel& level = cluster_.levels[span.level];
   const Picoseconds latency = links.latency[span.level];
   const Wide rate = static_cast<Wide>(links.rate[span.level]);
@@ -175,6 +197,7 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, con
   const Wide size = static_cast<Wide>(group_size);
   const bool is_of_pieces = kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kCollectivePermute;
   for (const CollectiveTable& table : cluster_.tables) {
+    if (levels.size() > 1) break;
     if (table.kind != kind || table.level != level.name || table.devices != span.members) continue;
     // The bytes of the `members` devices that meet here: n/q of a tensor that is gathered or reduced, p of its pieces
     // else.
@@ -182,6 +205,7 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, con
     measured.table = &table;
     return measured;
   }
+  if (is_torus(span)) return stage_on_torus(kind, levels, group_size, links);
   switch (kind) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
@@ -202,14 +226,17 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, con
 std::vector<HierarchicalCosts::Stage> HierarchicalCosts::stages(CollectiveKind kind, const GroupSpan& span,
                                                                 const Links& links) const {
   std::vector<Stage> result;
-  for (const LevelSpan& level : span.levels) {
-    const bool is_outermost = &level == &span.levels.front();
-    if (kind == CollectiveKind::kCollectivePermute && !is_outermost) break;
-    if (kind == CollectiveKind::kAllReduce && !is_outermost) {
-      result.push_back(stage_along(CollectiveKind::kReduceScatter, level, span.size, links));
-      result.push_back(stage_along(CollectiveKind::kAllGather, level, span.size, links));
+  const std::span<const LevelSpan> levels(span.levels);
+  for (std::size_t begin = 0, end = 0; begin < levels.size(); begin = end) {
+    if (kind == CollectiveKind::kCollectivePermute && begin > 0) break;
+    end = begin + 1;
+    while (is_torus(levels[begin]) && end < levels.size() && is_torus(levels[end])) ++end;
+    const std::span<const LevelSpan> together = levels.subspan(begin, end - begin);
+    if (kind == CollectiveKind::kAllReduce && begin > 0) {
+      result.push_back(stage_along(CollectiveKind::kReduceScatter, together, span.size, links));
+      result.push_back(stage_along(CollectiveKind::kAllGather, together, span.size, links));
     } else {
-      result.push_back(stage_along(kind, level, span.size, links));
+      result.push_back(stage_along(kind, together, span.size, links));
     }
   }
   return result;
@@ -310,7 +337,8 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
     if (!is_measured(sequence) && start > 0) sequence.insert(sequence.begin(), Stage(1, saturate(start), 0, 1));
     group.alternatives[static_cast<std::size_t>(kind)].push_back(std::move(sequence));
   };
-  const bool has_channels = cluster_.collectives.has_rings_and_trees && span.is_uniform;
+  const bool has_torus = std::ranges::any_of(span.levels, [&](const LevelSpan& level) { return is_torus(level); });
+  const bool has_channels = cluster_.collectives.has_rings_and_trees && span.is_uniform && !has_torus;
   for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
                                     CollectiveKind::kAllReduce, CollectiveKind::kCollectivePermute}) {
     std::vector<Stage> sequence = stages(kind, span, links);
@@ -320,7 +348,7 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
     }
     add(kind, std::move(sequence));
     const bool is_reduce = kind == CollectiveKind::kAllReduce;
-    if (is_reduce && span.levels.size() > 1) add(kind, {flat_all_reduce(span, links)});
+    if (is_reduce && span.levels.size() > 1 && !has_torus) add(kind, {flat_all_reduce(span, links)});
     if (has_channels && is_reduce) add(kind, {tree_all_reduce(span, links)});
     const bool is_innermost = span.levels.size() == 1 && span.levels.front().level + 1 == cluster_.levels.size();
     if (cluster_.collectives.direct_all_reduce > 0 && is_reduce && is_innermost) {
@@ -336,13 +364,15 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
       span.is_uniform ? stages(all_to_all, span, links) : stages(CollectiveKind::kAllGather, span, links);
   const bool is_table = is_measured(staged);
   if (!is_table || protocol == 0) add(all_to_all, std::move(staged));
-  if (!span.is_uniform || !is_table) add(all_to_all, direct_all_to_all(span, links));
+  if ((!span.is_uniform || !is_table) && !has_torus) add(all_to_all, direct_all_to_all(span, links));
 
   const LevelSpan& outermost = span.levels.front();
   group.exchange.push_back(
       {Stage(1, cluster_.collectives.launch, 0, 1),
        Stage(1, links.latency[outermost.level],
-             static_cast<Wide>(sharers(outermost, outermost.crossing_devices)) * kPicosecondsPerSecond,
+             static_cast<Wide>(is_torus(outermost) ? outermost.overlapping
+                                                   : sharers(outermost, outermost.crossing_devices)) *
+                 kPicosecondsPerSecond,
              static_cast<Wide>(links.rate[outermost.level]))});
 }
 

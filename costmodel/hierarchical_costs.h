@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "costmodel/cluster/cluster.h"
@@ -27,7 +28,7 @@ inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
 /// What holds between them on a mesh that follows the levels, without measured tables, `per_device` and `direct_all_reduce`:
 ///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
 ///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
-///   - a collective over axes that are whole levels <= the same over one axis after the other.
+///   - a collective over axes that are whole levels <= the same over one axis after the other, with one protocol.
 /// Within one level a ring's start-ups add up: 7 for a ring of 8, but 1 + 3 for one of 2 and one of 4. So for few bytes
 /// two collectives over sub-axes can be cheaper than one over the level, as they are on a real machine. Elsewhere
 /// (devices out of order) all_to_all and permute <= all_gather still hold.
@@ -53,7 +54,11 @@ class HierarchicalCosts final : public CollectiveCosts {
   static Picoseconds cheapest(const std::vector<std::vector<Stage>>& alternatives, Bytes bytes);
   const Group& group(const std::vector<AxisRef>& axes) const;
   std::unique_ptr<const Group> describe(const std::vector<AxisRef>& axes) const;
-  Stage stage_along(CollectiveKind kind, const LevelSpan& span, std::int64_t group_size, const Links& links) const;
+  bool is_torus(const LevelSpan& span) const;
+  Stage stage_on_torus(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
+                       const Links& links) const;
+  Stage stage_along(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
+                    const Links& links) const;
   std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
   std::vector<Stage> direct_all_to_all(const GroupSpan& span, const Links& links) const;
   Stage flat_all_reduce(const GroupSpan& span, const Links& links) const;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "costmodel/cluster/cluster_keys.h"
 #include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/cluster/quantity.h"
 #include "costmodel/roofline_costs.h"
@@ -60,6 +61,11 @@ std::string size_text(Bytes bytes) {
   return exact.size() <= 9 ? exact : format_bytes(bytes);
 }
 
+std::string link_text(const ClusterLevel& level) {
+  if (level.topology != Topology::kSwitch) return std::string(word_of(kTopologyWords, level.topology));
+  return level.link_per == LinkPer::kGroup ? "per group" : "per device";
+}
+
 /// Rows of cells in columns three blanks apart; the first and third columns are left-aligned, the others right-aligned.
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
@@ -91,8 +97,8 @@ std::string cluster_summary(const Cluster& cluster, bool with_sources) {
       {"level", "axis size", "link", "line rate", "used", "latency", "all_reduce of 1 GB along it"}};
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
     const ClusterLevel& level = cluster.levels[i];
-    rows.push_back({level.name, level.count == 1 ? "-" : std::to_string(level.count),
-                    level.link_per == LinkPer::kGroup ? "per group" : "per device", write_byte_rate(level.bandwidth),
+    rows.push_back({level.name, level.count == 1 ? "-" : std::to_string(level.count), link_text(level),
+                    write_byte_rate(level.bandwidth),
                     fmt::format("{}.{} %", level.efficiency_ppm / 10'000, level.efficiency_ppm / 1'000 % 10),
                     fmt::format("{:.1f} us", static_cast<double>(level.latency) / 1e6),
                     times[i] ? format_time(*times[i]) : "-"});
@@ -162,6 +168,7 @@ std::string cluster_json(const Cluster& cluster) {
     const ClusterLevel& level = cluster.levels[i];
     document["levels"].push_back({{"name", level.name},
                                   {"count", level.count},
+                                  {"topology", word_of(kTopologyWords, level.topology)},
                                   {"link_per", level.link_per == LinkPer::kGroup ? "group" : "device"},
                                   {"bandwidth", level.bandwidth},
                                   {"efficiency", share(level.efficiency_ppm)},

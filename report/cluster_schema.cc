@@ -59,6 +59,8 @@ Json value_of(ClusterValue value, Extent extent) {
       return {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 1}};
     case ClusterValue::kLinkPer:
       return {{"enum", {"device", "group"}}};
+    case ClusterValue::kTopology:
+      return words_of(kTopologyWords);
     case ClusterValue::kFusion:
       return words_of(kFusionWords);
     case ClusterValue::kTf32:

@@ -250,8 +250,7 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
   return {
       {"Model and cluster",
        {option("--cluster", "CLUSTER", &arguments.cluster,
-               "a preset (ascend-910, ascend-910b, dgx-a100, dgx-h100, dgx-h200; with xN for N nodes, as dgx-a100x8) "
-               "or a cluster file")
+               fmt::format("a preset ({}; with xN for N nodes, as dgx-a100x8) or a cluster file", preset_list()))
             .completed_by(Completion::kCluster),
         option("--device-num", "N", &arguments.device_num, "use only the first N devices", at_least(1)),
         option("--rank-table", "FILE", &arguments.rank_table,

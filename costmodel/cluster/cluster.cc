@@ -36,18 +36,14 @@ const std::string* preset_text(const std::string& name) {
 
 [[noreturn]] void throw_unknown_preset(const std::string& name) {
   std::vector<std::string> names;
-  std::string list;
-  for (const auto& [preset, text] : cluster_presets()) {
-    names.push_back(preset);
-    list += (list.empty() ? "" : ", ") + preset;
-  }
+  for (const auto& [preset, text] : cluster_presets()) names.push_back(preset);
   const std::optional<PresetName> parts = multiple(name);
   const std::string near = nearest_name(parts ? parts->name : name, names);
   const std::string meant = parts && !near.empty() ? fmt::format("{}x{}", near, parts->count) : near;
   throw InputError(std::vector<Diagnostic>{
       {{},
        fmt::format("cluster: no preset '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", meant)),
-       fmt::format("possible: {}, each with xN for N nodes, or a file's path", list)}});
+       fmt::format("possible: {}, each with xN for N nodes, or a file's path", preset_list())}});
 }
 
 /// A cluster of `count` of the preset's nodes, with the corresponding name and text.
@@ -70,6 +66,12 @@ std::string larger_preset(const Cluster& cluster, std::int64_t num_devices) {
 bool mentions(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
 
 }  // namespace
+
+std::string preset_list() {
+  std::string list;
+  for (const auto& [name, text] : cluster_presets()) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
 
 std::string_view to_string(Provenance provenance) {
   switch (provenance) {
@@ -177,6 +179,9 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
                        (device_num / part + 1) * part, cluster.levels.back().count)}});
     }
     taken.levels[level].count = std::min(rest, count);
+    if (taken.levels[level].count < count && taken.levels[level].topology == Topology::kRing) {
+      taken.levels[level].topology = Topology::kLine;
+    }
     rest /= taken.levels[level].count;
   }
   if (!cluster.position_of_rank.empty()) {

@@ -20,6 +20,11 @@ namespace shardplan {
 /// Who has a link into a level: every device, or each group of the level below (whose devices share it).
 enum class LinkPer { kDevice, kGroup };
 
+/// How the parts of a level are linked: each with all others (through a switch), or only with its neighbours. Each device of a
+/// ring has two links along it; a line is a ring without the link that closes it. Rings within rings are a torus, whose
+/// dimensions are levels (costmodel/torus.h).
+enum class Topology { kSwitch, kRing, kLine };
+
 /// Another protocol for a level's links, which a library uses for small messages: it starts sooner and uses less of
 /// the bandwidth (NCCL's LL and LL128).
 struct LinkProtocol {
@@ -64,10 +69,11 @@ struct ClusterLevel {
   Picoseconds latency = 0;
   std::int64_t bandwidth = 0;               // bytes per second, one direction of one link, line rate
   std::int64_t efficiency_ppm = 1'000'000;  // measured fraction of the line rate, parts per million
-  LinkPer link_per = LinkPer::kDevice;
+  LinkPer link_per = LinkPer::kDevice;      // of rings and lines kDevice
   std::int64_t contention_ppm = 1'000'000;  // fraction of the bandwidth left when all groups communicate at once
   std::vector<LinkProtocol> protocols;      // in addition to `latency` with the full bandwidth
   SpeedsTogether together = {};
+  Topology topology = Topology::kSwitch;
 
   bool operator==(const ClusterLevel&) const = default;
 };
@@ -155,7 +161,9 @@ Cluster read_cluster_text(const std::string& text, const std::string& file, int 
 std::string write_cluster(const Cluster& cluster);
 /// Name and text of the presets, sorted by name. They are in the program: no file is looked for.
 const std::vector<std::pair<std::string, std::string>>& cluster_presets();
-/// The first `device_num` devices; throws InputError if they are not whole groups, or that names the preset that would
+/// Their names, separated by commas.
+std::string preset_list();
+/// The first `device_num` devices, of which part of a ring is a line; throws InputError if they are not whole groups, or that names the preset that would
 /// do.
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
 /// The cluster with devices of which `capacity` ("16GiB") is usable, whatever the file says of capacity and reserved.

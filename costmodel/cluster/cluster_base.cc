@@ -107,7 +107,7 @@ class Completion {
   static bool is_number(const std::string& path) {
     if (path.find('.') == std::string::npos || path.starts_with("sources.")) return false;
     const std::string key = path.substr(path.rfind('.') + 1);
-    for (const char* other : {"name", "count", "link_per", "algorithms", "collective_matmul"}) {
+    for (const char* other : {"name", "count", "link_per", "topology", "algorithms", "collective_matmul"}) {
       if (key == other && path != "device.matrix_units.count") return false;
     }
     return true;

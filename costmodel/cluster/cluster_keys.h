@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@ enum class ClusterValue {
   kShare,          // above 0, at most 1
   kOperationRate,  // "256 TFLOP/s"
   kLinkPer,        // device or group
+  kTopology,       // switch, ring, line
   kFusion,         // none, library, hand-written, elementwise
   kTf32,           // none, convolutions, all
   kAlgorithms,     // level by level, or rings and trees
@@ -63,7 +65,7 @@ const ClusterKeys& cluster_protocol_keys();
 const ClusterKeys& cluster_together_keys();
 const ClusterKeys& cluster_table_keys();
 
-/// The words of the keys `fusion` and `tf32`, and of `collective` in a table.
+/// The words of the keys `fusion` and `tf32`, of `topology` in a level and of `collective` in a table.
 inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", Fusion::kNone},
                                                                        {"library", Fusion::kLibrary},
                                                                        {"hand-written", Fusion::kHandWritten},
@@ -72,12 +74,21 @@ inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", 
 inline constexpr std::pair<std::string_view, Tf32> kTf32Words[] = {
     {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
 
+inline constexpr std::pair<std::string_view, Topology> kTopologyWords[] = {
+    {"switch", Topology::kSwitch}, {"ring", Topology::kRing}, {"line", Topology::kLine}};
+
 inline constexpr std::pair<std::string_view, CollectiveKind> kCollectiveWords[] = {
     {"all_gather", CollectiveKind::kAllGather},
     {"reduce_scatter", CollectiveKind::kReduceScatter},
     {"all_reduce", CollectiveKind::kAllReduce},
     {"all_to_all", CollectiveKind::kAllToAll},
     {"permute", CollectiveKind::kCollectivePermute}};
+
+/// The word of `value` in one of these tables.
+template <class Table, class Value>
+std::string_view word_of(const Table& table, const Value& value) {
+  return std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.second == value; })->first;
+}
 
 std::vector<std::string> key_names(const ClusterKeys& keys);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 
@@ -25,6 +26,8 @@ std::optional<GroupSpan> aligned_span(const Cluster& cluster, const DeviceMesh& 
                                       const std::vector<AxisRef>& axes) {
   const std::vector<std::int64_t> parts = part_sizes(cluster);
   std::vector<std::int64_t> members(cluster.levels.size(), 1);
+  std::vector<std::int64_t> distance(cluster.levels.size(), 0);
+  std::vector<std::int64_t> block(cluster.levels.size(), 1);  // places of the smallest aligned part with a whole group
   for (const AxisRef& ref : axes) {
     std::int64_t weight = 1;
     for (std::size_t axis = ref.axis + 1; axis < mesh.axes().size(); ++axis) weight *= mesh.axes()[axis].size;
@@ -39,20 +42,75 @@ std::optional<GroupSpan> aligned_span(const Cluster& cluster, const DeviceMesh& 
         return std::nullopt;
       }
       members[level] *= to / from;
+      distance[level] += (to / from - 1) * (from / parts[level]);
+      block[level] = std::max(block[level], to / parts[level]);
     }
   }
   GroupSpan span;
   std::vector<LevelSpan> inner_first;
   for (std::size_t level = cluster.levels.size(); level-- > 0;) {
     if (members[level] > 1) {
-      inner_first.push_back(
-          {level, members[level], span.size, parts[level], parts[level] / span.size, (members[level] - 1) * span.size});
+      inner_first.push_back({level, members[level], span.size, parts[level], parts[level] / span.size,
+                             (members[level] - 1) * span.size, distance[level], block[level] / members[level],
+                             cluster.levels[level].count / members[level]});
       span.size *= members[level];
     }
   }
   span.levels.assign(inner_first.rbegin(), inner_first.rend());
   return span;
 }
+
+/// Counts what `distance`, `overlapping` and `around` of one level's LevelSpan say. Members of a group that differ at this
+/// level alone stand in the same column: they have the same offset in their parts.
+class ColumnCounts {
+ public:
+  ColumnCounts(std::int64_t num_devices, std::int64_t part, std::int64_t count)
+      : part_(part),
+        count_(count),
+        changes_(static_cast<std::size_t>(num_devices), 0),
+        around_(static_cast<std::size_t>(num_devices / count), 0),
+        ends_(static_cast<std::size_t>(part), {-1, -1}) {}
+
+  /// The devices of one group in one whole of the level, ascending.
+  void add(std::span<const std::int64_t> devices) {
+    for (const std::int64_t device : devices) {
+      auto& [first, last] = ends_[static_cast<std::size_t>(device % part_)];
+      if (first < 0) first = device;
+      last = device;
+    }
+    for (const std::int64_t device : devices) {
+      auto& [first, last] = ends_[static_cast<std::size_t>(device % part_)];
+      if (first < last) {
+        distance_ = std::max(distance_, (last - first) / part_);
+        ++changes_[static_cast<std::size_t>(first)];
+        --changes_[static_cast<std::size_t>(last)];
+        ++around_[static_cast<std::size_t>(device / (part_ * count_) * part_ + device % part_)];
+      }
+      first = last = -1;
+    }
+  }
+
+  void write(LevelSpan& span) const {
+    span.distance = distance_;
+    for (std::size_t column = 0; column < around_.size(); ++column) {
+      span.around = std::max(span.around, around_[column]);
+      const std::int64_t whole = static_cast<std::int64_t>(column) / part_;
+      std::int64_t overlapping = 0;
+      for (std::int64_t place = 0; place < count_; ++place) {
+        overlapping += changes_[static_cast<std::size_t>((whole * count_ + place) * part_ +
+                                                         static_cast<std::int64_t>(column) % part_)];
+        span.overlapping = std::max(span.overlapping, overlapping);
+      }
+    }
+  }
+
+ private:
+  std::int64_t part_, count_;
+  std::int64_t distance_ = 0;
+  std::vector<std::int64_t> changes_;                        // by device: groups that begin there less those that end
+  std::vector<std::int64_t> around_;                         // by column: groups
+  std::vector<std::pair<std::int64_t, std::int64_t>> ends_;  // by column: a group's first and last device
+};
 
 GroupSpan walked_span(const Cluster& cluster, const DeviceMesh& mesh, const std::vector<std::int64_t>& positions,
                       const std::vector<AxisRef>& axes) {
@@ -69,7 +127,8 @@ GroupSpan walked_span(const Cluster& cluster, const DeviceMesh& mesh, const std:
   for (std::size_t level = 0; level < cluster.levels.size(); ++level) {
     const std::int64_t part = parts[level];
     const std::int64_t whole = part * cluster.levels[level].count;
-    LevelSpan here{level, 1, span.size, 0, 0, 0};
+    LevelSpan here{level, 1, span.size, 0, 0, 0, 0, 1, 1};
+    ColumnCounts columns(cluster.num_devices(), part, cluster.levels[level].count);
     bool same = true;  // every whole of every group has `members` parts of `below` devices
     std::vector<std::int64_t> devices_of_part(static_cast<std::size_t>(cluster.num_devices() / part), 0);
     std::vector<std::int64_t> groups_of_part = devices_of_part;
@@ -78,6 +137,7 @@ GroupSpan walked_span(const Cluster& cluster, const DeviceMesh& mesh, const std:
     for (const std::vector<std::int64_t>& group : groups) {
       for (std::size_t begin = 0; begin < group.size();) {
         const std::int64_t this_whole = group[begin] / whole;
+        const std::size_t first_of_whole = begin;
         std::int64_t total = 0;
         runs.clear();
         for (; begin < group.size() && group[begin] / whole == this_whole; ++begin, ++total) {
@@ -86,6 +146,7 @@ GroupSpan walked_span(const Cluster& cluster, const DeviceMesh& mesh, const std:
           ++runs.back().second;
         }
         const std::int64_t num_parts = static_cast<std::int64_t>(runs.size());
+        if (num_parts > 1) columns.add(std::span(group).subspan(first_of_whole, begin - first_of_whole));
         if (!first) first = {num_parts, runs.front().second};
         here.members = std::max(here.members, num_parts);
         same = same && num_parts == first->first;
@@ -103,6 +164,7 @@ GroupSpan walked_span(const Cluster& cluster, const DeviceMesh& mesh, const std:
     if (here.members == 1) continue;
     here.crossing_devices = *std::max_element(devices_of_part.begin(), devices_of_part.end());
     here.crossing_groups = *std::max_element(groups_of_part.begin(), groups_of_part.end());
+    columns.write(here);
     span.levels.push_back(here);
   }
   return span;

@@ -19,6 +19,12 @@ struct LevelSpan {
   std::int64_t crossing_groups = 1;   // groups of which one part has devices that talk across this level
   std::int64_t peers = 0;             // devices of its group that one device meets at this level and not further in
 
+  // Of a group's members that differ at this level alone, which have the places 0 to count - 1 along it (a ring or a line of
+  // links, where they pass on messages of others):
+  std::int64_t distance = 0;     // from the first to the last place
+  std::int64_t overlapping = 1;  // groups between whose first and last place one link is
+  std::int64_t around = 1;       // groups that have members on the same ring
+
   bool operator==(const LevelSpan&) const = default;
 };
 

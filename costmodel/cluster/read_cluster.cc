@@ -176,16 +176,17 @@ class ClusterReader {
 
   /// One of a table's words; `value` is unchanged if the key is absent or wrong (an error is recorded).
   template <class Table, class Value>
-  void read_word(const YamlNode& map, const std::string& key, const Table& table, Value& value) {
+  void read_word(const YamlNode& map, const std::string& key, const Table& table, Value& value,
+                 const std::string& where = "") {
     const YamlNode* node = map.find(key);
     if (node == nullptr) return;
-    const std::string text = scalar(*node, key);
+    const std::string text = scalar(*node, in(where, key));
     const auto known =
         std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.first == text; });
     if (known != std::end(table)) {
       value = known->second;
     } else if (!text.empty()) {
-      fault(*node, "{}: '{}'; expected {}", key, text, names_of(table));
+      fault(*node, "{}: '{}'; expected {}", in(where, key), text, names_of(table));
     }
   }
 
@@ -312,6 +313,12 @@ class ClusterReader {
           fault(*per, "{}.link_per: '{}'; expected device or group", where, text);
         }
         level.link_per = text == "group" ? LinkPer::kGroup : LinkPer::kDevice;
+      }
+      read_word(item, "topology", kTopologyWords, level.topology, where);
+      if (level.topology != Topology::kSwitch && level.link_per == LinkPer::kGroup) {
+        fault(*item.find("link_per"),
+              "{}.link_per: group, but its topology is {}; links of rings and lines are per device", where,
+              word_of(kTopologyWords, level.topology));
       }
       if (const YamlNode* protocols = item.find("protocols")) {
         level.protocols = read_protocols(*protocols, where + ".protocols");

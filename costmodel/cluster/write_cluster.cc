@@ -11,11 +11,6 @@
 namespace shardplan {
 namespace {
 
-template <class Table, class Value>
-std::string_view name_of(const Table& table, const Value& value) {
-  return std::find_if(std::begin(table), std::end(table), [&](const auto& one) { return one.second == value; })->first;
-}
-
 /// Unquoted if YAML would read it as one plain text, quoted otherwise.
 std::string quoted(const std::string& text) {
   const auto is_safe = [](char c) {
@@ -76,8 +71,8 @@ std::string write_cluster(const Cluster& cluster) {
       write_byte_rate(device.memory_bandwidth), flops, write_share(device.matmul_efficiency_ppm),
       other_efficiencies(device), write_share(device.memory_efficiency_ppm), shape_constants(device),
       write_time(device.start),
-      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", name_of(kFusionWords, cluster.fusion)));
-  if (cluster.tf32 != Tf32::kNone) text += fmt::format("tf32: {}\n", name_of(kTf32Words, cluster.tf32));
+      cluster.fusion == Fusion::kNone ? "" : fmt::format("fusion: {}\n", word_of(kFusionWords, cluster.fusion)));
+  if (cluster.tf32 != Tf32::kNone) text += fmt::format("tf32: {}\n", word_of(kTf32Words, cluster.tf32));
   if (cluster.collectives != CollectiveSoftware{}) {
     const CollectiveSoftware& software = cluster.collectives;
     std::string times;
@@ -93,6 +88,9 @@ std::string write_cluster(const Cluster& cluster) {
     text += fmt::format("  - {{name: {}, count: {}, latency: {}, bandwidth: {}, efficiency: {}, link_per: {}",
                         quoted(level.name), level.count, write_time(level.latency), write_byte_rate(level.bandwidth),
                         write_share(level.efficiency_ppm), level.link_per == LinkPer::kGroup ? "group" : "device");
+    if (level.topology != Topology::kSwitch) {
+      text += fmt::format(", topology: {}", word_of(kTopologyWords, level.topology));
+    }
     if (level.contention_ppm != 1'000'000) text += fmt::format(", contention: {}", write_share(level.contention_ppm));
     std::string protocols;
     for (const LinkProtocol& protocol : level.protocols) {
@@ -118,7 +116,7 @@ std::string write_cluster(const Cluster& cluster) {
       times += (times.empty() ? "" : ", ") + write_time(time);
     }
     text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
-                        name_of(kCollectiveWords, table.kind), quoted(table.level), table.devices, bytes, times);
+                        word_of(kCollectiveWords, table.kind), quoted(table.level), table.devices, bytes, times);
   }
   if (!cluster.sources.empty()) text += "sources:\n";
   for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));

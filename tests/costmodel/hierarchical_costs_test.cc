@@ -136,7 +136,7 @@ TEST(HierarchicalCosts, EqualASimulationOfEveryMessage) {
   }
 }
 
-/// A random cluster of up to three levels and up to about a hundred devices.
+/// A random cluster, with switches, rings and lines, of up to three levels and up to about a hundred devices.
 Cluster random_cluster(Random& random) {
   std::vector<ClusterLevel> levels;
   const auto num_levels = 1 + random.below(3);
@@ -146,6 +146,9 @@ Cluster random_cluster(Random& random) {
                            static_cast<Picoseconds>(random.below(20)) * kUs,
                            static_cast<std::int64_t>(1 + random.below(300)) * kGB,
                            random.below(2) == 0 ? LinkPer::kDevice : LinkPer::kGroup));
+    if (levels.back().link_per == LinkPer::kDevice && random.below(2) == 0) {
+      levels.back().topology = random.below(2) == 0 ? Topology::kRing : Topology::kLine;
+    }
     if (random.below(2) == 0) {
       levels.back().protocols = {
           {static_cast<Picoseconds>(random.below(5)) * kUs, static_cast<std::int64_t>(1 + random.below(1'000'000))}};
@@ -253,7 +256,8 @@ TEST(HierarchicalCosts, WhatTheHeaderPromisesHoldsOnRandomClusters) {
 TEST(HierarchicalCosts, WholeLevelsAreNotDearerTogetherThanOneByOne) {
   Random random(3);
   for (int round = 0; round < 200; ++round) {
-    const Cluster cluster = random_cluster(random);
+    Cluster cluster = random_cluster(random);
+    for (ClusterLevel& level : cluster.levels) level.protocols.clear();  // one after the other, each could use its own
     const DeviceMesh mesh = make_mesh(cluster);
     const HierarchicalCosts costs(cluster, mesh);
     std::vector<AxisRef> all;
@@ -410,7 +414,7 @@ TEST(HierarchicalCosts, UplinksOfANodeAreSharedByTheGroupsThatCross) {
   // nvlink: 1/2 x 8 GB / 1000 GB/s = 4 ms; node: 1/2 x 4 GB / (16 GB/s / 8 devices) = 1 s.
   EXPECT_EQ(costs.time(CollectiveKind::kReduceScatter, {mesh.whole(0)}, 8 * kGB), 1'004'000'000'000);
   // One part of dp only: the same four groups, now two in each node's half.
-  EXPECT_EQ(group_span(cluster, mesh, {}, {mesh.whole(0)}).levels.front(), (LevelSpan{0, 2, 2, 8, 4, 2}));
+  EXPECT_EQ(group_span(cluster, mesh, {}, {mesh.whole(0)}).levels.front(), (LevelSpan{0, 2, 2, 8, 4, 2, 1, 1, 1}));
 }
 
 TEST(HierarchicalCosts, ContentionAndEfficiencyScaleTheLine) {
@@ -439,7 +443,7 @@ TEST(HierarchicalCosts, DevicesOutOfOrderPayForTheLevelsThatTheyCross) {
   const GroupSpan span = group_span(crossed, make_mesh(crossed), point_positions(crossed, make_mesh(crossed)), hccs);
   EXPECT_FALSE(span.is_uniform);
   EXPECT_EQ(span.size, 4);
-  EXPECT_EQ(span.levels, (std::vector<LevelSpan>{{0, 2, 1, 4, 2, 3}, {1, 3, 1, 1, 1, 2}}));
+  EXPECT_EQ(span.levels, (std::vector<LevelSpan>{{0, 2, 1, 4, 2, 3, 1, 1, 1}, {1, 3, 1, 1, 1, 2, 2, 1, 1}}));
 }
 
 TEST(HierarchicalCosts, AMeshOfSomeDevicesUsesTheirLinks) {

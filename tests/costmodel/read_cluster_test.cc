@@ -31,6 +31,19 @@ TEST(ReadClusterTest, ProductsInTf32NeedTheirRate) {
             std::string::npos);
 }
 
+TEST(ReadClusterTest, LinksOfARingArePerDevice) {
+  const std::string text = R"(shardplan: 1
+cluster: c
+device: {name: D, memory: {capacity: 2 GiB, bandwidth: 1 TB/s}, flops: {f32: 1 TFLOP/s}}
+levels:
+  - {name: y, count: 4, latency: 1 us, bandwidth: 1 GB/s, topology: ring, link_per: group}
+  - {name: x, count: 4, latency: 1 us, bandwidth: 1 GB/s, topology: torus}
+)";
+  EXPECT_EQ(error_of([&] { read_cluster_text(text, "c.yaml"); }),
+            "c.yaml:5:85: error: y.link_per: group, but its topology is ring; links of rings and lines are per device\n"
+            "c.yaml:6:69: error: x.topology: 'torus'; expected switch, ring or line");
+}
+
 TEST(ReadClusterTest, AllFaultsOfAFileAreShownAtOnce) {
   const std::string text = R"(shardplan: 2
 cluster: [x]
