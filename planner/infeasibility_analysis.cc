@@ -136,7 +136,12 @@ class InfeasibilityAnalysis {
     model.training->micro_batches *= times;
     Infeasibility::Remedy remedy;
     remedy.kind = Infeasibility::Remedy::Kind::kTraining;
-    if (!blocks.empty()) remedy.recompute = model.training->recompute;
+    if (!blocks.empty()) {
+      const auto is_in_blocks = [&](const std::string& name) {
+        return std::ranges::any_of(blocks, [&](const std::string& block) { return is_within(name, block); });
+      };
+      std::ranges::remove_copy_if(model.training->recompute, std::back_inserter(remedy.recompute), is_in_blocks);
+    }
     remedy.recompute.insert(remedy.recompute.end(), blocks.begin(), blocks.end());
     if (times > 1) remedy.micro_batches = model.training->micro_batches;
     std::optional<Plan> plan = smallest_of(std::move(model), smallest_.cluster, smallest_.options, blocks);

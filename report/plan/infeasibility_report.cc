@@ -81,6 +81,19 @@ struct TableLine {
   std::string effect;
 };
 
+/// The names to recompute; those that the file lists are left out where they are many.
+std::string recomputed(const Infeasibility::Remedy& remedy, const Plan& smallest) {
+  constexpr std::size_t kLongest = 50;
+  const std::string all = fmt::format("{}", fmt::join(remedy.recompute, ", "));
+  if (all.size() <= kLongest) return all;
+  const std::vector<std::string>& listed = smallest.model->training->recompute;
+  std::string added;
+  for (const std::string& name : remedy.recompute) {
+    if (std::ranges::find(listed, name) == listed.end()) added += ", " + name;
+  }
+  return "..." + added;
+}
+
 TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
   using Kind = Infeasibility::Remedy::Kind;
   const std::string peak = fmt::format("{} {}", unit.format(remedy.peak), unit.name);
@@ -92,9 +105,7 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
       return {"--layers free", peak_and_step};
     case Kind::kTraining: {
       std::vector<std::string> settings;
-      if (!remedy.recompute.empty()) {
-        settings.push_back(fmt::format("recompute: [{}]", fmt::join(remedy.recompute, ", ")));
-      }
+      if (!remedy.recompute.empty()) settings.push_back(fmt::format("recompute: [{}]", recomputed(remedy, smallest)));
       if (remedy.micro_batches > 0) settings.push_back(fmt::format("micro_batches: {}", remedy.micro_batches));
       return {fmt::format("training: {{{}}}", fmt::join(settings, ", ")), peak_and_step};
     }

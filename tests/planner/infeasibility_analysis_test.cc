@@ -148,6 +148,19 @@ TEST(InfeasibilityAnalysisTest, BlocksToRecomputeStandBesideThoseOfTheFile) {
             (std::vector<std::string>{"micro 2", "recompute first.* second.*", "ascend-910x2", "larger devices"}));
 }
 
+// Names within a block that is recomputed are no longer needed.
+TEST(InfeasibilityAnalysisTest, BlocksToRecomputeReplaceTheirOperators) {
+  std::string text = kWide;
+  text.replace(text.find("optimizer: sgd"), 14, "optimizer: sgd, recompute: [first.*.gelu, second.*.gelu]");
+  const Bytes peak = smallest_plan(text, kUnlimitedBytes, true).memory.peak;
+  const Infeasibility answer = analyse_infeasibility(smallest_plan(text, peak * 3 / 4, true));
+  std::vector<std::string> recomputed;
+  for (const Infeasibility::Remedy& remedy : answer.remedies) {
+    if (!remedy.recompute.empty()) recomputed.push_back(fmt::format("{}", fmt::join(remedy.recompute, " ")));
+  }
+  EXPECT_EQ(recomputed, (std::vector<std::string>{"second.*.gelu first.*", "first.* second.*"}));
+}
+
 // Nothing after the last layer is recomputed: its activations have other layouts than those of the others.
 TEST(InfeasibilityAnalysisTest, SaysWhereLayersThatDifferFit) {
   using Kind = Infeasibility::Remedy::Kind;
