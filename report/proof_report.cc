@@ -29,11 +29,11 @@ std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
 
 std::string table_text(const ValidationResult& validation) {
   std::size_t width = 24;
-  for (const PrecisionResult& result : validation.precisions) width = std::max(width, compared_text(result).size() + 2);
-  std::string text = fmt::format("{:21}{:{}}{:>18}{:>10}\n", "", "compared", width, "largest difference", "allowed");
+  for (const PrecisionResult& result : validation.precisions) width = std::max(width, compared_text(result).size());
+  std::string text = fmt::format("{:21}{:{}}{:>14}{:>10}\n", "", "compared", width, "difference", "allowed");
   for (const PrecisionResult& result : validation.precisions) {
     if (result.steps == 0) continue;
-    text += fmt::format("  {}  {:10}{:{}}{:>18}{:>10}   {}\n", name_of(result.precision), counted(result.steps, "step"),
+    text += fmt::format("  {}  {:10}{:{}}{:>14}{:>10}   {}\n", name_of(result.precision), counted(result.steps, "step"),
                         compared_text(result), width, result.largest == 0 ? "0" : fmt::format("{:.1e}", result.largest),
                         fmt::format("{:.0e}", result.allowed), result.is_equal ? "equal" : "different");
   }
@@ -173,7 +173,7 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
     text += fmt::format("mesh in the proof: {} ({})\n", sizes_text(shrinking.axes),
                         counted(shrinking.mesh.num_devices(), "device"));
   }
-  for (const std::string& note : shrinking.notes) text += fmt::format("{}\n", note);
+  for (const std::string& note : shrinking.notes) text += paragraph_lines(note);
   return text;
 }
 

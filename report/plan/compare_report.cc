@@ -98,11 +98,13 @@ std::vector<std::vector<TextTable::Cell>> figures(const std::vector<ComparedPlan
   for (const ComparedPlan& row : plans) {
     rows.push_back({row.name, row.objective, time.format(row.time.step()), time.format(row.time.computation),
                     time.format(row.time.communication), time.format(row.time.exposed), time.format(row.time.repeated),
-                    bytes.format(row.peak), ratio_text(row.time), row.gap ? gap_text(row.gap) : ""});
+                    bytes.format(row.peak), ratio_text(row.time),
+                    !row.fits ? "no fit"
+                    : row.gap ? gap_text(row.gap)
+                              : ""});
     if (has_mindspore) {
       rows.back().push_back(row.mindspore ? three_digits(row.mindspore->weighted_bytes() / weighted_size) : "-");
     }
-    rows.back().push_back(row.fits ? "" : "no fit");
   }
   // The best of the plans that fit; a column of equal values has no best.
   const std::vector<std::function<double(const ComparedPlan&)>> badness{

@@ -73,10 +73,13 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
   for (const ExplainedDecision& explained : decisions) {
     const Decision& decision = explained.decision;
     const Operation& operation = plan.graph->operation(decision.op);
-    text += fmt::format("\n{}  {}{}  {}: compute {}, communication {}\n",
-                        styled(decision.name, TextStyle::kBold, options.colour), operation.type->name,
-                        decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(plan, decision),
-                        format_time(decision.computation), format_time(decision.communication));
+    const std::string words =
+        fmt::format("{}{}  {}: compute {}, communication {}", operation.type->name,
+                    decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(plan, decision),
+                    format_time(decision.computation), format_time(decision.communication));
+    const bool is_one_line = decision.name.size() + 2 + words.size() <= kTerminalWidth;
+    text += fmt::format("\n{}{}{}\n", styled(decision.name, TextStyle::kBold, options.colour),
+                        is_one_line ? "  " : "\n  ", words);
     if (is_alone) continue;
     text += fmt::format("  {}, {}\n", strategy_words(operation, plan.strategies[decision.op], plan.mesh),
                         decided_by(plan, decision.op));
