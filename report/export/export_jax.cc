@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "program/instruction_facts.h"
 #include "report/export/export.h"
@@ -53,12 +54,57 @@ ExportedEntry named_sharding(const ExportedTensor& tensor, const RefinedAxes& ax
   return {tensor.name, fmt::format("S({})", fmt::join(entries, ", ")), ""};
 }
 
+/// By axis of the mesh the number of slices, tori that outer levels join, over which it goes; nothing if the cluster is no torus
+/// or slices are no outer factors of the axes.
+std::optional<std::vector<std::int64_t>> across_slices(const Plan& plan, const RefinedAxes& axes) {
+  std::int64_t slices = 1;
+  bool is_torus = false;
+  for (const ClusterLevel& level : plan.cluster.levels) {
+    if (level.count == 1) continue;
+    if (level.topology != Topology::kSwitch) {
+      is_torus = true;
+    } else if (is_torus) {
+      return std::nullopt;
+    } else {
+      slices *= level.count;
+    }
+  }
+  if (!is_torus || !plan.mesh.devices().empty()) return std::nullopt;
+  std::vector<std::int64_t> across;
+  for (const RefinedAxes::Axis& axis : axes.axes()) {
+    across.push_back(std::gcd(axis.size, slices));
+    slices /= across.back();
+    if (slices > 1 && across.back() != axis.size) return std::nullopt;
+  }
+  return across;
+}
+
+/// The lines that arrange the devices: JAX itself places axes along the dimensions of a torus; elsewhere devices are in the order
+/// of their ranks.
+std::string mesh_lines(const Plan& plan, const RefinedAxes& axes) {
+  const PythonMesh mesh = python_mesh(axes);
+  const std::optional<std::vector<std::int64_t>> across = across_slices(plan, axes);
+  if (!across) {
+    const std::string order =
+        plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", "));
+    return fmt::format("devices = numpy.array(jax.devices()){}\nmesh = Mesh(devices.reshape({}), {})\n", order,
+                       mesh.sizes, mesh.names);
+  }
+  std::vector<std::int64_t> inside;
+  for (std::size_t i = 0; i < across->size(); ++i) inside.push_back(axes.axes()[i].size / (*across)[i]);
+  const bool is_one = std::ranges::all_of(*across, [](std::int64_t size) { return size == 1; });
+  const std::string arguments =
+      is_one ? fmt::format("create_device_mesh({}", mesh.sizes)
+             : fmt::format("create_hybrid_device_mesh({}, {}", python_tuple(inside), python_tuple(*across));
+  return fmt::format("devices = mesh_utils.{}, allow_split_physical_axes=True)\nmesh = Mesh(devices, {})\n", arguments,
+                     mesh.names);
+}
+
 }  // namespace
 
 ExportedText export_jax(const Plan& plan) {
   const ExportedPlan exported = exported_plan(plan);
   const RefinedAxes axes = exported_axes(plan, exported);
-  const PythonMesh mesh = python_mesh(axes);
   const auto collectives = std::count_if(plan.program.instructions.begin(), plan.program.instructions.end(),
                                          [](const Instruction& instruction) { return is_communication(instruction); });
   ExportedText result;
@@ -69,16 +115,16 @@ ExportedText export_jax(const Plan& plan) {
         fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be expressed here.\n",
                     counted(collectives, "collective"), collectives == 1 ? "s" : "");
   }
+  const std::string devices = mesh_lines(plan, axes);
   result.text += fmt::format(
       "import jax\n"
-      "import numpy\n"
+      "{}"
       "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n\n"
-      "devices = numpy.array(jax.devices()){}\n"
-      "mesh = Mesh(devices.reshape({}), {})\n\n\n"
+      "{}\n\n"
       "def S(*axes):\n"
       "    return NamedSharding(mesh, PartitionSpec(*axes))\n\n\n",
-      plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", ")), mesh.sizes,
-      mesh.names);
+      devices.find("mesh_utils") == std::string::npos ? "import numpy\n" : "from jax.experimental import mesh_utils\n",
+      devices);
   const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors, bool are_stored) {
     std::vector<ExportedEntry> entries;
     for (const ExportedTensor& tensor : tensors) entries.push_back(named_sharding(tensor, axes, plan, are_stored));

@@ -138,6 +138,7 @@ TEST(ExportTest, PythonRunsAndPlacesEveryTensorAsThePlanDoes) {
       {"mlp level 1", found_plan("configs/mlp.yaml", Level::kMemory)},
       {"mlp level 2 on 64 devices", found_plan("configs/mlp.yaml", Level::kSpeed, {}, "dgx-a100x8")},
       {"gpt2 level 0", found_plan("configs/gpt2-small.yaml", Level::kRatio, small)},
+      {"lenet on two tori", found_plan("configs/lenet.yaml", Level::kRatio, {}, "tpu-v5px2")},
       {"lenet level 0", found_plan("configs/lenet.yaml", Level::kRatio)},
   };
   for (const auto& [name, plan] : plans) {
@@ -146,6 +147,17 @@ TEST(ExportTest, PythonRunsAndPlacesEveryTensorAsThePlanDoes) {
     }
     EXPECT_EQ(sdy_fault(export_plan(plan, "shardy").text), "") << name;
   }
+}
+
+// Devices of a TPU are not numbered along the dimensions of its torus, and slices not together.
+TEST(ExportTest, JaxArrangesTheDevicesOfATorusItself) {
+  const auto has = [](const char* cluster, const char* text) {
+    const Plan plan = found_plan("configs/lenet.yaml", Level::kRatio, {}, cluster);
+    return export_plan(plan, "jax").text.find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has("tpu-v5p", "mesh_utils.create_device_mesh((4, 4, 4), allow_split_physical_axes=True)"));
+  EXPECT_TRUE(has("tpu-v5px2", "mesh_utils.create_hybrid_device_mesh((1, 4, 4, 4), (2, 1, 1, 1), "));
+  EXPECT_TRUE(has("dgx-a100x2", "numpy.array(jax.devices())"));
 }
 
 /// The check itself detects mistakes: each of these texts is rejected.
