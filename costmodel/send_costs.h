@@ -19,7 +19,8 @@ struct DeviceSend {
 /// takes no time.
 /// Formula:   the maximum, over all links and both directions, of (sends by one device) latency + (bytes on the link) /
 ///            (rate of the link), plus once the software's `launch`, since NCCL runs sends that start together as one
-///            kernel. A link that devices share (`link_per: group`) carries the bytes of all of them.
+///            kernel. A link that devices share (`link_per: group`) carries the bytes of all of them. On a ring or line only
+///            the links of the two ends count, not those in between.
 /// Requires:  ranks below cluster.num_devices().
 Picoseconds sends_time(const Cluster& cluster, std::span<const DeviceSend> sends);
 

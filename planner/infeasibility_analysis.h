@@ -24,10 +24,9 @@ struct Infeasibility {
       kLargerDevices,  // devices with this much memory
     };
     Kind kind = Kind::kLargerDevices;
-    std::vector<std::string> recompute =
-        {};                          // "layers.*.attn", and what is outside of them in the file; empty: as there
-    std::int64_t micro_batches = 0;  // instead of those of the file; 0: as there
-    std::string cluster = {};        // "ascend-910x2"
+    std::vector<std::string> recompute = {};  // "layers.*.attn", and others that the file lists; empty: as there
+    std::int64_t micro_batches = 0;           // instead of those of the file; 0: as there
+    std::string cluster = {};                 // "ascend-910x2"
     Bytes device_memory = 0;
     Bytes peak = 0;          // peak of the plan with the least memory after the change
     double step_change = 0;  // change of its step, as a fraction of the step before

@@ -151,8 +151,7 @@ const ClusterKeys& cluster_level_keys() {
       {"topology", ClusterValue::kTopology, false,
        "switch (default): each part reaches all others at this rate; ring: each device has two such links, to its "
        "neighbours; line: a ring that is not closed; adjacent rings and lines are the dimensions of a torus, whose "
-       "links "
-       "a collective uses at the same time"},
+       "links a collective uses at the same time"},
       {"contention", ClusterValue::kShare, false,
        "fraction of the bandwidth left when all groups communicate at once; default: 1"},
       {"protocols", ClusterValue::kProtocols, false,

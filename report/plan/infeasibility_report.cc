@@ -79,19 +79,27 @@ std::string peak_name(const Plan& plan) {
 struct TableLine {
   std::string change;
   std::string effect;
+  std::string short_change = {};  // in tables, if it is not empty
 };
 
-/// The names to recompute; those that the file lists are left out where they are many.
-std::string recomputed(const Infeasibility::Remedy& remedy, const Plan& smallest) {
+/// Settings of `training`, "training: {recompute: [layers.*], micro_batches: 2}".
+std::string training_settings(const Infeasibility::Remedy& remedy, std::string_view recomputed) {
+  std::vector<std::string> settings;
+  if (!remedy.recompute.empty()) settings.push_back(fmt::format("recompute: [{}]", recomputed));
+  if (remedy.micro_batches > 0) settings.push_back(fmt::format("micro_batches: {}", remedy.micro_batches));
+  return fmt::format("training: {{{}}}", fmt::join(settings, ", "));
+}
+
+/// The same for a table: of many names to recompute without those that the file lists.
+std::string short_training_settings(const Infeasibility::Remedy& remedy, const Plan& smallest) {
   constexpr std::size_t kLongest = 50;
-  const std::string all = fmt::format("{}", fmt::join(remedy.recompute, ", "));
-  if (all.size() <= kLongest) return all;
+  if (fmt::format("{}", fmt::join(remedy.recompute, ", ")).size() <= kLongest) return {};
   const std::vector<std::string>& listed = smallest.model->training->recompute;
-  std::string added;
+  std::string names = "...";
   for (const std::string& name : remedy.recompute) {
-    if (std::ranges::find(listed, name) == listed.end()) added += ", " + name;
+    if (std::ranges::find(listed, name) == listed.end()) names += ", " + name;
   }
-  return "..." + added;
+  return training_settings(remedy, names);
 }
 
 TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, const ColumnUnit& unit) {
@@ -103,12 +111,9 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
   switch (remedy.kind) {
     case Kind::kFreeLayers:
       return {"--layers free", peak_and_step};
-    case Kind::kTraining: {
-      std::vector<std::string> settings;
-      if (!remedy.recompute.empty()) settings.push_back(fmt::format("recompute: [{}]", recomputed(remedy, smallest)));
-      if (remedy.micro_batches > 0) settings.push_back(fmt::format("micro_batches: {}", remedy.micro_batches));
-      return {fmt::format("training: {{{}}}", fmt::join(settings, ", ")), peak_and_step};
-    }
+    case Kind::kTraining:
+      return {training_settings(remedy, fmt::format("{}", fmt::join(remedy.recompute, ", "))), peak_and_step,
+              short_training_settings(remedy, smallest)};
     case Kind::kMoreNodes:
       return {"--cluster " + remedy.cluster, peak};
     case Kind::kLargerDevices:
@@ -145,7 +150,9 @@ std::vector<TableLine> lines_of(const std::vector<Item>& items, const Plan& smal
 std::string line_table(std::string_view title, const std::vector<TableLine>& lines) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft});
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    table.add({i == 0 ? fmt::format("{:<12}", title) : "", lines[i].change, lines[i].effect});
+    const TableLine& line = lines[i];
+    table.add({i == 0 ? fmt::format("{:<12}", title) : "", line.short_change.empty() ? line.change : line.short_change,
+               line.effect});
   }
   return table.to_string(2);
 }

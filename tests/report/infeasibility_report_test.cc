@@ -31,5 +31,22 @@ TEST(InfeasibilityReportTest, NamesTheLargestHoldersAndWhatWouldHelp) {
   expect_golden("report/infeasibility.json", infeasibility_json(answer));
 }
 
+// Beside many names of the file a table shows only what is new; JSON has all of them.
+TEST(InfeasibilityReportTest, ManyNamesToRecomputeAreLeftOutOfTheTable) {
+  Plan plan = tiny_plan();
+  Model model;
+  model.training.emplace();
+  model.training->recompute = {"layers.*.attn.softmax", "layers.*.attn.dropout", "layers.*.norm1.layer_norm"};
+  Infeasibility answer;
+  answer.smallest = &plan;
+  answer.remedies = {{.kind = Infeasibility::Remedy::Kind::kTraining, .recompute = model.training->recompute}};
+  answer.remedies[0].recompute.push_back("layers.*.ffn");
+  plan.model = std::make_shared<const Model>(std::move(model));
+  const std::string text = infeasibility_report(answer);
+  expect_fits_terminal(text);
+  EXPECT_NE(text.find("training: {recompute: [..., layers.*.ffn]}"), std::string::npos) << text;
+  EXPECT_NE(infeasibility_json(answer).find("layers.*.norm1.layer_norm, layers.*.ffn]"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardplan
