@@ -148,6 +148,28 @@ void refuse_autocast(const Plan& plan, KeptTypes& kept) {
   kept.differences.push_back(fmt::format("only products compute in {} (autocast)", to_string(*plan.model->autocast)));
 }
 
+/// Of what is recomputed the names that are no whole layers ("layers.*"): parts of layers, single operators.
+std::vector<std::string> recomputed_parts(const Plan& plan) {
+  std::vector<std::string> parts;
+  const TrainingOptions* const training = training_of(plan);
+  if (training == nullptr) return parts;
+  for (const std::string& name : training->recompute) {
+    if (name.find('.') != std::string::npos && !name.ends_with(".*")) parts.push_back(name);
+  }
+  return parts;
+}
+
+/// For frameworks that recompute whole layers or a selection of their own.
+void refuse_parts(const Plan& plan, std::vector<std::string>& differences) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> parts = recomputed_parts(plan);
+  if (parts.empty()) return;
+  const std::size_t more = parts.size() - std::min(parts.size(), kMostNamed);
+  parts.resize(parts.size() - more);
+  differences.push_back(
+      fmt::format("recomputed: {}{}", fmt::join(parts, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+}
+
 /// Megatron-LM's name of a type.
 std::string_view megatron_name(DataType type) {
   switch (type) {
@@ -175,6 +197,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
+  refuse_parts(plan, kept.differences);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -212,7 +235,9 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
     if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
     if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
     if (!training->recompute.empty()) {
-      options.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+      options.emplace_back(recomputed_parts(plan).empty()
+                               ? "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
+                               : "--recompute-granularity selective");
     }
   }
   result.text += bash_array("MEGATRON", options);
@@ -235,6 +260,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_narrow_weights(kept);
   }
   refuse_autocast(plan, kept);
+  refuse_parts(plan, kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -259,7 +285,12 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
         fmt::format("--parallelism.fsdp_reshard_after_forward {}", degrees.zero == 3 ? "always" : "never"));
   }
   if (const TrainingOptions* const training = training_of(plan)) {
-    if (!training->recompute.empty()) options.emplace_back("--activation_checkpoint.mode full");
+    if (!training->recompute.empty()) {
+      options.emplace_back(
+          recomputed_parts(plan).empty()
+              ? "--activation_checkpoint.mode full"
+              : "--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option op");
+    }
   }
   result.text += bash_array("TORCHTITAN", options);
   return result;

@@ -20,6 +20,7 @@
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
+#include "tests/support/marked_model.h"
 #include "tests/support/python.h"
 #include "tests/support/text.h"
 
@@ -347,6 +348,21 @@ parallel: {parallel_mode: data_parallel}
   for (const char* target : {"megatron", "torchtitan"}) {
     expect_has(export_plan(plan, target).text, "only products compute in bf16 (autocast)");
   }
+}
+
+/// Whole layers are recomputed by one option; of parts of them these frameworks have only a selection of their own.
+TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
+  const auto exported = [](const char* names, const char* target) {
+    const auto model = std::make_shared<const Model>(
+        read_model_text(layered_model(fmt::format(", recompute: [{}]", names)) + "cluster: dgx-a100\n", "m.yaml"));
+    return export_plan(ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto"), target).text;
+  };
+  const char* const parts = "layers.*.gelu, layers.*.drop, layers.*.norm, layers.*.up";
+  expect_has(exported("layers.*", "megatron"), "--recompute-granularity full ");
+  expect_has(exported(parts, "megatron"), "--recompute-granularity selective\n");
+  expect_has(exported(parts, "megatron"), "recomputed: layers.*.gelu, layers.*.drop, layers.*.norm and 1 more\n");
+  expect_has(exported("layers", "torchtitan"), "--activation_checkpoint.mode full\n");
+  expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
 }
 
 /// Options of the model that MindSpore also has are in its context, others are named.
