@@ -197,8 +197,7 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std
   const Wide size = static_cast<Wide>(group_size);
   const bool is_of_pieces = kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kCollectivePermute;
   for (const CollectiveTable& table : cluster_.tables) {
-    if (levels.size() > 1) break;
-    if (table.kind != kind || table.level != level.name || table.devices != span.members) continue;
+    if (levels.size() > 1 || table.kind != kind || table.level != level.name || table.devices != span.members) continue;
     // The bytes of the `members` devices that meet here: n/q of a tensor that is gathered or reduced, p of its pieces
     // else.
     Stage measured = is_of_pieces ? Stage(0, 0, parts, size) : Stage(0, 0, 1, below);

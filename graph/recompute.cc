@@ -166,7 +166,9 @@ class OperatorRecomputation {
       if (open.size() > num_open) continue;
       const OperatorId made = add_copy(builder_, graph_, *of, std::move(operands), reader);
       for (std::size_t i = 0; i < original.results.size(); ++i) {
-        again_.emplace(original.results[i], builder_.op(made).results[i]);
+        if (!graph_.tensor(original.results[i]).is_output) {
+          again_.emplace(original.results[i], builder_.op(made).results[i]);
+        }
       }
     }
     const auto found = again_.find(tensor);

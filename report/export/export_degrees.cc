@@ -154,7 +154,8 @@ std::vector<std::string> recomputed_parts(const Plan& plan) {
   const TrainingOptions* const training = training_of(plan);
   if (training == nullptr) return parts;
   for (const std::string& name : training->recompute) {
-    if (name.find('.') != std::string::npos && !name.ends_with(".*")) parts.push_back(name);
+    const bool is_layers = name.ends_with(".*") && std::ranges::count(name, '*') == 1;
+    if (name.find('.') != std::string::npos && !is_layers) parts.push_back(name);
   }
   return parts;
 }

@@ -81,14 +81,19 @@ std::optional<std::vector<std::int64_t>> across_slices(const Plan& plan, const R
 
 /// The lines that arrange the devices: JAX itself places axes along the dimensions of a torus; elsewhere devices are in the order
 /// of their ranks.
-std::string mesh_lines(const Plan& plan, const RefinedAxes& axes) {
+struct MeshLines {
+  std::string import;
+  std::string mesh;
+};
+MeshLines mesh_lines(const Plan& plan, const RefinedAxes& axes) {
   const PythonMesh mesh = python_mesh(axes);
   const std::optional<std::vector<std::int64_t>> across = across_slices(plan, axes);
   if (!across) {
     const std::string order =
         plan.mesh.devices().empty() ? "" : fmt::format("[[{}]]", fmt::join(plan.mesh.devices(), ", "));
-    return fmt::format("devices = numpy.array(jax.devices()){}\nmesh = Mesh(devices.reshape({}), {})\n", order,
-                       mesh.sizes, mesh.names);
+    return {"import numpy",
+            fmt::format("devices = numpy.array(jax.devices()){}\nmesh = Mesh(devices.reshape({}), {})\n", order,
+                        mesh.sizes, mesh.names)};
   }
   std::vector<std::int64_t> inside;
   for (std::size_t i = 0; i < across->size(); ++i) inside.push_back(axes.axes()[i].size / (*across)[i]);
@@ -96,8 +101,9 @@ std::string mesh_lines(const Plan& plan, const RefinedAxes& axes) {
   const std::string arguments =
       is_one ? fmt::format("create_device_mesh({}", mesh.sizes)
              : fmt::format("create_hybrid_device_mesh({}, {}", python_tuple(inside), python_tuple(*across));
-  return fmt::format("devices = mesh_utils.{}, allow_split_physical_axes=True)\nmesh = Mesh(devices, {})\n", arguments,
-                     mesh.names);
+  return {"from jax.experimental import mesh_utils",
+          fmt::format("devices = mesh_utils.{}, allow_split_physical_axes=True)\nmesh = Mesh(devices, {})\n", arguments,
+                      mesh.names)};
 }
 
 }  // namespace
@@ -115,16 +121,15 @@ ExportedText export_jax(const Plan& plan) {
         fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be expressed here.\n",
                     counted(collectives, "collective"), collectives == 1 ? "s" : "");
   }
-  const std::string devices = mesh_lines(plan, axes);
+  const MeshLines lines = mesh_lines(plan, axes);
   result.text += fmt::format(
       "import jax\n"
-      "{}"
+      "{}\n"
       "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n\n"
       "{}\n\n"
       "def S(*axes):\n"
       "    return NamedSharding(mesh, PartitionSpec(*axes))\n\n\n",
-      devices.find("mesh_utils") == std::string::npos ? "import numpy\n" : "from jax.experimental import mesh_utils\n",
-      devices);
+      lines.import, lines.mesh);
   const auto table = [&](std::string_view variable, const std::vector<ExportedTensor>& tensors, bool are_stored) {
     std::vector<ExportedEntry> entries;
     for (const ExportedTensor& tensor : tensors) entries.push_back(named_sharding(tensor, axes, plan, are_stored));

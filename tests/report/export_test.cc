@@ -361,6 +361,7 @@ TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
   expect_has(exported("layers.*", "megatron"), "--recompute-granularity full ");
   expect_has(exported(parts, "megatron"), "--recompute-granularity selective\n");
   expect_has(exported(parts, "megatron"), "recomputed: layers.*.gelu, layers.*.drop, layers.*.norm and 1 more\n");
+  expect_has(exported("layers.*.norm.*", "megatron"), "recomputed: layers.*.norm.*\n");
   expect_has(exported("layers", "torchtitan"), "--activation_checkpoint.mode full\n");
   expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
 }
