@@ -127,7 +127,7 @@ seconds follows from the figure in the source: tokens or floating-point operatio
 source. *Exposed* is the share of our step spent waiting for collectives. Kernels run in the order of the graph, as those systems
 run them; level 2 would reorder them to hide more communication.
 
-Left out: runs with pipeline parallelism (interleaved or not), runs with FP8, and BERT with sequences binned by length, whose number of tokens
+Left out: runs with pipeline parallelism (interleaved or not), and BERT with sequences binned by length, whose number of tokens
 is not known; EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times as fast as one with only 10 MB of gradients (we assume that
 hosts cannot load images faster), and in TF32, whose depthwise convolutions run in other kernels; DLRM on 8 devices, where software decides: a
 batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a whole graph of kernels at once) and one
@@ -160,6 +160,9 @@ Special settings, with their sources:
   what it reads and writes.
 - The models of timm and NG run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
   which is what they say, or as good where kernels are fused (BERT, Stable Diffusion with its norms in low precision).
+- torchtitan's selective recomputation keeps the results of products it knows, to which those in FP8 do not belong: they are computed again, and what is kept
+  instead are the magnitudes of their operands (its list of saved operators has `aten.abs`). The plans keep the operands. Its runs of 2025 compile the loss
+  (`fused_loss`). Of its runs in FP8, TT-H100-8-fp8 was used for fitting (`efficiency: {matmul_f8}`).
 - Of NG, the steps by which GPT-2 became faster, only the first was used for fitting (`efficiency: {matmul_f32}`). Eager PyTorch's loss and mask are written
   as its kernels are; its products with an odd vocabulary are slow (`efficiency: {odd_rows}`, from another source).
 - MindSpore's compiler for Ascend 910 fuses elementwise operators with each other and into products (`fusion: elementwise`). Without that its six

@@ -286,6 +286,12 @@ class FusedChains {
     return is_slope && last.type->role == OperatorRole::kConversion && last.results[0].dtype == DataType::kF16;
   }
 
+  /// Scaled to the range of one byte (PyTorch's float8: amax, then scale and cast): a kernel of its own.
+  bool needs_largest_first(OperatorId id) const {
+    const Operation& operation = graph_.operation(id);
+    return operation.type->role == OperatorRole::kConversion && operation.results[0].dtype == DataType::kF8E4M3;
+  }
+
   /// Whether there is a kernel that executes `id` after the members of `kernel`.
   bool is_written(OperatorId id, const Kernel& kernel) const {
     if (!makes_chains_) return kernel.members.size() == 1 && converts(id, kernel.members.front());
@@ -305,7 +311,8 @@ class FusedChains {
     const bool reduces = kinds_[id] != KernelKind::kPointwise;
     std::size_t best = kNone;
     Bytes most = 0;
-    const bool may_join = kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass);
+    const bool may_join = !needs_largest_first(id) &&
+                          (kinds_[id] != KernelKind::kRow || takes_prologue(graph_.operation(id), op_(id).pass));
     for (std::size_t i = 0; may_join && i < op_(id).operands.size(); ++i) {
       if (!continues(id, i)) continue;
       const TensorId tensor = op_(id).operands[i];

@@ -85,6 +85,8 @@ std::int64_t product_rate(const Cluster& cluster, const Operation& operation, bo
 /// The share of that rate which a matmul reaches.
 std::int64_t matmul_efficiency(const Cluster& cluster, const Operation& operation) {
   const ClusterDevice& device = cluster.device;
+  if (contracted_type(operation) == DataType::kF8E4M3)
+    return device.matmul_f8_efficiency_ppm.value_or(device.matmul_efficiency_ppm);
   const bool is_plain = contracted_type(operation) == DataType::kF32 && !is_in_tf32(cluster, operation, false);
   return is_plain ? device.matmul_f32_efficiency_ppm.value_or(device.matmul_efficiency_ppm)
                   : device.matmul_efficiency_ppm;

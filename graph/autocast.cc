@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "operators/catalogue.h"
+#include "graph/inserted_casts.h"
 
 namespace shardplan {
 namespace {
@@ -46,7 +46,8 @@ constexpr std::string_view kInF32[] = {
 
 class Autocast {
  public:
-  Autocast(const OperatorGraph& graph, DataType narrow) : graph_(graph), narrow_(narrow), builder_(graph) {}
+  Autocast(const OperatorGraph& graph, DataType narrow)
+      : graph_(graph), narrow_(narrow), builder_(graph), casts_(graph, builder_) {}
 
   OperatorGraph run() {
     for (const OperatorId id : graph_.operators().ids()) retype(id);
@@ -117,46 +118,22 @@ class Autocast {
   void cast_all(std::vector<TensorId>& operands, DataType to, OperatorId reader) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const DataType from = type_of(operands[i]);
-      if (from != to && is_cast(from) && is_floating(to)) operands[i] = cast(operands[i], to, reader, i);
+      if (from != to && is_cast(from) && is_floating(to))
+        operands[i] = casts_.cast(operands[i], to, reader, layout_of(reader, i));
     }
   }
 
-  TensorId cast(TensorId tensor, DataType to, OperatorId reader, std::size_t operand) {
-    const auto known = casts_.find({tensor, to});
-    if (known != casts_.end()) return known->second;
-    const GraphOperator& read_by = graph_.operators()[reader];
-    GraphOperator op = read_by;
-    op.name = free_name(fmt::format("{}.{}", builder_.tensor(tensor).name, to_string(to)));
-    op.operands = {tensor};
-    op.results = {};
-    op.border_of = {};
-    op.is_inserted = true;
-    op.strategy = {};
-    const std::vector<StrategyEntry>& given = read_by.strategy->in;
-    if (operand < given.size() && given[operand].kind != StrategyEntry::Kind::kFollow) {
-      op.strategy.edit().in = {given[operand]};
-      op.strategy.edit().in_place = read_by.strategy->in_place;
-      op.strategy.edit().owner = read_by.strategy->owner;
-    }
-    Operation operation = make_operation(*find_operator_type("Cast"), {{"dtype", std::string(to_string(to))}},
-                                         {builder_.tensor(tensor).type});
-    const OperatorId id = builder_.add_operator(std::move(op), std::move(operation));
-    builder_.place_before(id, reader);
-    return casts_[{tensor, to}] = builder_.op(id).results[0];
-  }
-
-  std::string free_name(const std::string& wanted) const {
-    std::string name = wanted;
-    for (int i = 1; graph_.find_operator(name) || graph_.find_tensor(name); ++i) {
-      name = fmt::format("{}_{}", wanted, i);
-    }
-    return name;
+  /// The reader's layout of the operand, if the user gives one.
+  std::optional<StrategyEntry> layout_of(OperatorId reader, std::size_t operand) const {
+    const std::vector<StrategyEntry>& given = graph_.operators()[reader].strategy->in;
+    if (operand >= given.size() || given[operand].kind == StrategyEntry::Kind::kFollow) return std::nullopt;
+    return given[operand];
   }
 
   const OperatorGraph& graph_;
   DataType narrow_;
   OperatorGraphBuilder builder_;
-  std::map<std::pair<TensorId, DataType>, TensorId> casts_;
+  InsertedCasts casts_;
   /// By operation and types of operands: the same operation on them; nothing if it does not take them.
   std::map<std::pair<OperationId, std::vector<DataType>>, std::optional<OperationId>> retyped_;
 };

@@ -281,8 +281,10 @@ class Differentiation : public GradientBuilder {
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i] || !needed[i]) continue;
       SHARDPLAN_CHECK(type(*found[i]).shape == type(op.operands[i]).shape);
-      // The result of operands of several types is as wide as the widest, and so is its gradient.
-      if (is_floating(type(*found[i]).dtype)) found[i] = as_type(*found[i], type(op.operands[i]).dtype);
+      // The result of operands of several types is as wide as the widest, and so is its gradient. Products in f8 have
+      // wider gradients.
+      const DataType own = type(op.operands[i]).dtype;
+      if (is_floating(type(*found[i]).dtype) && element_bytes(own) > 1) found[i] = as_type(*found[i], own);
       set_gradient_for(*found[i], op.operands[i]);
       gradients_[op.operands[i]].push_back(*found[i]);
     }

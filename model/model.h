@@ -121,6 +121,7 @@ struct Model {
   OperatorGraph graph;                        // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
   std::optional<DataType> autocast;  // of products (graph/autocast.h); the graph is as it runs
+  std::vector<std::string> fp8;      // whose products multiply in f8e4m3 (graph/float8.h), as the file names them
   ParallelOptions parallel;
   Placed<std::string> cluster;               // preset or path; "": the source names none
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated, padded ones as they are padded

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "graph/autocast.h"
+#include "graph/float8.h"
 #include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
 #include "graph/pad.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
+#include "model/float8_marks.h"
 #include "model/local_syntax.h"
 #include "model/mindspore_compat.h"
 #include "model/model_instance.h"
@@ -303,6 +305,13 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
   model.graph = instance.graph.build();
   if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);
   if (model.autocast) model.graph = autocast(model.graph, *model.autocast);
+  if (!syntax.fp8.empty()) {
+    const std::vector<OperatorId> products = float8_products(model.graph, syntax.fp8, faults);
+    if (!faults.empty()) throw_faults(std::move(faults), file_, {});
+    model.graph = products_in_float8(model.graph, products,
+                                     model.training ? StoredWeights::kAsDeclared : StoredWeights::kInFloat8);
+    for (const Word& name : syntax.fp8) model.fp8.push_back(name.text);
+  }
   return model;
 }
 

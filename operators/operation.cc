@@ -19,6 +19,11 @@ const T& attribute(const Operation& operation, const std::string& name) {
 
 }  // namespace
 
+bool is_given(const Attribute& attribute) {
+  const auto* text = std::get_if<std::string>(&attribute);
+  return text == nullptr || !text->empty();
+}
+
 std::string to_string(const Attribute& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);

@@ -19,6 +19,8 @@ using Attributes = std::map<std::string, Attribute>;
 
 /// As MindSpore prints it: true -> "true", (1, 2) -> "(1, 2)".
 std::string to_string(const Attribute& attribute);
+/// False for an empty text, the default of attributes that may be left out. Plans and reports leave it out too.
+bool is_given(const Attribute& attribute);
 
 struct TensorType {
   SharedShape shape;

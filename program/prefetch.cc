@@ -13,15 +13,24 @@ namespace {
 /// move before the position `to`.
 struct Chain {
   std::size_t begin = 0, end = 0, to = 0;
-  std::size_t made = 0;  // the first position at which its operand is ready
+  std::size_t made = 0;             // the first position at which its operand is ready
+  std::optional<std::size_t> cast;  // the position of the kernel that converts its operand, which moves with it
 };
 
 class Prefetch {
  public:
   Prefetch(const InstructionTable& table, const OperatorGraph& graph, const IssueOrder& order)
-      : table_(table), graph_(graph), old_(order.sequence), made_(table.num_values(), 0), result_(order) {
+      : table_(table),
+        graph_(graph),
+        old_(order.sequence),
+        made_(table.num_values(), 0),
+        first_reader_(table.num_values(), kNone),
+        result_(order) {
     for (std::size_t place = 0; place < old_.size(); ++place) {
       for (const ValueId output : table.outputs(old_[place])) made_[output] = static_cast<std::uint32_t>(place + 1);
+      for (const ValueId input : table.inputs(old_[place])) {
+        if (first_reader_[input] == kNone) first_reader_[input] = old_[place];
+      }
     }
     result_.sequence.clear();
     last_bucket_ = order.buckets.empty() ? 0 : *std::max_element(order.buckets.begin(), order.buckets.end());
@@ -32,12 +41,16 @@ class Prefetch {
     std::vector<char> is_moved(old_.size(), 0);
     for (const Chain& chain : chains) {
       for (std::size_t place = chain.begin; place < chain.end; ++place) is_moved[place] = 1;
+      if (chain.cast) is_moved[*chain.cast] = 1;
     }
     std::size_t next = 0;  // the next chain to be placed; chains are sorted by target
     for (std::size_t place = 0; place < old_.size(); ++place) {
       std::size_t end = next;
       while (end < chains.size() && chains[end].to <= place) ++end;
       const std::span<const Chain> here = std::span(chains).subspan(next, end - next);
+      for (const Chain& chain : here) {
+        if (chain.cast) result_.sequence.push_back(old_[*chain.cast]);
+      }
       if (joins) {
         emit_joined(here, *joins);
       } else {
@@ -50,13 +63,25 @@ class Prefetch {
   }
 
  private:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   using GatherKey = std::tuple<std::vector<AxisRef>, DataType, int>;
 
-  /// An all_gather of given values, or of values kept since the forward pass.
+  /// An all_gather of given values, of given values that a kernel converts first, or of values kept since the forward
+  /// pass.
   bool begins_gather(std::size_t i) const {
     if (!table_[i].is_collective(CollectiveKind::kAllGather)) return false;
     const std::uint32_t made = made_[table_.inputs(i)[0]];
-    return made == 0 || (pass(i) == Pass::kBackward && pass(old_[made - 1]) == Pass::kForward);
+    return made == 0 || cast_before(i) || (pass(i) == Pass::kBackward && pass(old_[made - 1]) == Pass::kForward);
+  }
+  /// The position of the kernel of the same pass that converts a given value, first of all for this gather (FSDP2's float8
+  /// all-gather).
+  std::optional<std::size_t> cast_before(std::size_t i) const {
+    const std::uint32_t made = made_[table_.inputs(i)[0]];
+    if (made == 0 || table_[old_[made - 1]].kind != InstructionKind::kOperator) return std::nullopt;
+    const std::size_t cast = old_[made - 1];
+    const bool converts = table_.program().instructions[cast].operation->type->role == OperatorRole::kConversion;
+    if (!converts || made_[table_.inputs(cast)[0]] != 0 || pass(cast) != pass(i)) return std::nullopt;
+    return first_reader_[table_.inputs(i)[0]] == i ? std::optional<std::size_t>(made - 1) : std::nullopt;
   }
   Pass pass(std::size_t i) const { return table_.program().instructions[i].pass; }
   bool continues(std::size_t previous, std::size_t i) const {
@@ -77,7 +102,8 @@ class Prefetch {
       if (!begins_gather(old_[place])) continue;
       std::size_t end = place + 1;
       while (end < old_.size() && end != loop && continues(old_[end - 1], old_[end])) ++end;
-      chains.push_back({place, end, place, made_[table_.inputs(old_[place])[0]]});
+      const std::optional<std::size_t> cast = cast_before(old_[place]);
+      chains.push_back({place, end, place, cast ? 0 : made_[table_.inputs(old_[place])[0]], cast});
       place = end - 1;
     }
     Picoseconds link_is_free = std::numeric_limits<Picoseconds>::max();
@@ -139,7 +165,7 @@ class Prefetch {
       return std::nullopt;
     }
     const std::uint32_t made = made_[instruction.inputs[0]];
-    if (made != 0 && pass(old_[made - 1]) == Pass::kForward) return std::nullopt;
+    if (made != 0 && instruction.pass != Pass::kForward && pass(old_[made - 1]) == Pass::kForward) return std::nullopt;
     const ParallelProgram& program = table_.program();
     const std::optional<TensorId> parameter = parameter_of(graph_, program, instruction);
     const std::optional<int> id = parameter ? graph_.tensor(*parameter).comm_fusion : std::nullopt;
@@ -150,7 +176,8 @@ class Prefetch {
   const InstructionTable& table_;
   const OperatorGraph& graph_;
   const std::vector<std::uint32_t>& old_;
-  IdVector<ValueId, std::uint32_t> made_;  // by value: the position after its producer; 0: given
+  IdVector<ValueId, std::uint32_t> made_;          // by value: the position after its producer; 0: given
+  IdVector<ValueId, std::uint32_t> first_reader_;  // by value: the instruction
   std::uint32_t last_bucket_ = 0;
   IssueOrder result_;
 };

@@ -9,8 +9,8 @@
 
 namespace shardplan {
 
-/// Issues gathers of given values (stored weights) or of values kept since the forward pass, with the collectives
-/// that continue from them, early enough to end when their readers begin, computed backwards from the end of the step
+/// Issues gathers of given values (stored weights), with kernels that convert those first, or of values kept since the
+/// forward pass, with the collectives that continue from them, early enough to end when their readers begin, computed backwards from the end of the step
 /// as if the links were otherwise idle. Collectives in the micro-batch loop stay in it. With `joins`, gathers that
 /// are then adjacent become one collective of at most that many bytes.
 ///

@@ -94,7 +94,8 @@ std::string operator_report(const OperatorType& type) {
   std::size_t width = 0;
   for (const AttributeSpec& attribute : type.attributes) {
     values.push_back(attribute.name);
-    if (attribute.default_value) values.back() += " = " + to_string(*attribute.default_value);
+    if (attribute.default_value && is_given(*attribute.default_value))
+      values.back() += " = " + to_string(*attribute.default_value);
     width = std::max(width, attribute.name.size());
   }
   if (!values.empty()) text += fmt::format("        {}", fmt::join(values, ", "));

@@ -87,6 +87,7 @@ struct ClusterDevice {
   std::optional<std::int64_t> tf32_flops;  // rate of f32 products that are computed in TF32
   std::int64_t matmul_efficiency_ppm = 1'000'000;
   std::optional<std::int64_t> matmul_f32_efficiency_ppm;   // of products of f32 but for TF32; not set: as for others
+  std::optional<std::int64_t> matmul_f8_efficiency_ppm;    // of products of f8e4m3; not set: as for others
   std::optional<std::int64_t> odd_rows_efficiency_ppm;     // of two-byte matmuls with odd rows; not set: as for others
   std::optional<std::int64_t> attention_efficiency_ppm;    // of fused attention; not set: as for matmul
   std::optional<std::int64_t> convolution_efficiency_ppm;  // not set: as for matmul
@@ -103,6 +104,7 @@ struct ClusterDevice {
 /// Efficiencies that a cluster may leave out, by their keys in `efficiency`.
 inline constexpr std::pair<const char*, std::optional<std::int64_t> ClusterDevice::*> kOptionalEfficiencies[] = {
     {"matmul_f32", &ClusterDevice::matmul_f32_efficiency_ppm},
+    {"matmul_f8", &ClusterDevice::matmul_f8_efficiency_ppm},
     {"odd_rows", &ClusterDevice::odd_rows_efficiency_ppm},
     {"attention", &ClusterDevice::attention_efficiency_ppm},
     {"convolution", &ClusterDevice::convolution_efficiency_ppm},

@@ -75,6 +75,9 @@ const ClusterKeys& cluster_efficiency_keys() {
       {"matmul", ClusterValue::kShare, false, "sustained fraction of the rate in contractions; default: 1"},
       {"matmul_f32", ClusterValue::kShare, false,
        "sustained fraction of the rate in matmuls of f32, where vector units compute them; default: that of matmul"},
+      {"matmul_f8", ClusterValue::kShare, false,
+       "sustained fraction of the rate in matmuls of f8e4m3, with the copies of operands that they need transposed; "
+       "default: that of matmul"},
       {"odd_rows", ClusterValue::kShare, false,
        "sustained fraction of the rate in matmuls of two-byte types whose rows have an odd length, where no compiler "
        "pads them; default: that of matmul"},

@@ -69,6 +69,7 @@ class SyntaxReader {
         fault(*autocast, fmt::format("autocast is {}; expected f16 or bf16", describe(*autocast)), "");
       }
     }
+    if (const YamlNode* fp8 = root.find("fp8")) model.fp8 = read_patterns(*fp8, "fp8");
     model.body = read_body(root, "");
     if (const YamlNode* loss = root.find("loss")) {
       if (is_text(*loss, "loss")) model.loss = word(*loss);
@@ -221,6 +222,24 @@ class SyntaxReader {
       }
     }
     return is_good ? std::optional(std::move(shape)) : std::nullopt;
+  }
+
+  /// Names in which '*' stands for any one part.
+  std::vector<Word> read_patterns(const YamlNode& node, const std::string& where) {
+    std::vector<Word> words;
+    const auto add = [&](const YamlNode& item) {
+      if (item.is_scalar() && !item.text.empty()) {
+        words.push_back(word(item));
+      } else {
+        fault(item, fmt::format("{}: {} is no name", where, describe(item)), "");
+      }
+    };
+    if (node.is_sequence()) {
+      for (const YamlNode& item : node.items) add(item);
+    } else {
+      add(node);
+    }
+    return words;
   }
 
   /// Names of tensors; numbers and expressions too if `numbers`.

@@ -56,6 +56,22 @@ DataType common_type(const Operation& operation) {
   return type;
 }
 
+/// The type of a product: as `dtype` says, else that of its operands.
+DataType product_type(const Operation& operation) {
+  const DataType common = common_type(operation);
+  const std::string& text = operation.text("dtype");
+  if (text.empty()) return common;
+  const std::optional<DataType> type = parse_data_type(text);
+  if (!type || !is_floating(*type)) {
+    operand_error(operation, fmt::format("dtype is '{}'; expected f64, f32, f16, bf16 or f8e4m3", text));
+  }
+  if (!is_floating(common))
+    operand_error(operation, fmt::format("dtype is {}; the operands are {}", text, to_string(common)));
+  return *type;
+}
+
+AttributeSpec product_type_attribute() { return text("dtype", "", "of y; that of the operands if not given"); }
+
 struct EinsumText {
   std::vector<std::string> operands;
   std::string result;
@@ -172,7 +188,7 @@ std::vector<TensorType> infer_matmul(const Operation& operation) {
   Shape result = std::move(shapes.batch);
   result.push_back(shapes.m);
   result.push_back(shapes.n);
-  return {{std::move(result), common_type(operation)}};
+  return {{std::move(result), product_type(operation)}};
 }
 
 ShardingRule matmul_rule(const Operation& operation) {
@@ -197,7 +213,7 @@ std::vector<TensorType> infer_einsum(const Operation& operation) {
   const std::map<char, std::int64_t> sizes = einsum_sizes(operation, text);
   Shape shape;
   for (const char c : text.result) shape.push_back(sizes.at(c));
-  return {{std::move(shape), common_type(operation)}};
+  return {{std::move(shape), product_type(operation)}};
 }
 
 ShardingRule einsum_rule(const Operation& operation) {
@@ -252,21 +268,50 @@ void contract(const KernelCall& call) {
 
 // ---- gradients
 
-/// Adds an Einsum by letters. Indices of the result that no term has are put in as repetitions.
-TensorId einsum(GradientBuilder& builder, const std::vector<std::string>& terms, const std::vector<TensorId>& operands,
-                const std::string& result, const Shape& shape) {
-  std::string letters;
-  Shape with_ones;
-  for (std::size_t d = 0; d < result.size(); ++d) {
-    const bool is_known =
-        std::ranges::any_of(terms, [&](const std::string& term) { return term.find(result[d]) != std::string::npos; });
-    if (is_known) letters += result[d];
-    with_ones.push_back(is_known ? shape[d] : 1);
+/// The types in which a product's gradients are computed. That of its result is read in the operands' type, through a Cast
+/// where it has another. Products of that and the other operand have the operands' type; but where those are of one byte,
+/// that of the result, as in training with products in f8 (Micikevicius et al., 2022; torchao's Float8Linear).
+class ProductGradients {
+ public:
+  /// Of a product whose result has a gradient.
+  ProductGradients(GradientBuilder& builder, const GradientRequest& request)
+      : builder_(builder), dy_(*request.result_gradients[0]) {
+    const Operation& operation = request.operation;
+    const DataType read = operation.operands[0].dtype, made = operation.results[0].dtype;
+    if (builder.type(dy_).dtype != read)
+      dy_ = add_one(builder, "Cast", {dy_}, {{"dtype", std::string(to_string(read))}});
+    if (element_bytes(read) == 1 && made != read) dtype_ = to_string(made);
   }
-  const std::string left = terms.size() == 1 ? terms[0] : terms[0] + "," + terms[1];
-  const TensorId sum = add_one(builder, "Einsum", operands, {{"equation", left + "->" + letters}});
-  return broadcast_to(builder, reshape_to(builder, sum, with_ones), shape);
-}
+
+  TensorId dy() const { return dy_; }
+
+  TensorId matmul(const std::string& type, TensorId left, TensorId right, bool transpose_left, bool transpose_right) {
+    return add_one(builder_, type, {left, right},
+                   {{"transpose_a", transpose_left}, {"transpose_b", transpose_right}, {"dtype", dtype_}});
+  }
+
+  /// An Einsum by letters. Indices of the result that no term has are put in as repetitions.
+  TensorId einsum(const std::vector<std::string>& terms, const std::vector<TensorId>& operands,
+                  const std::string& result, const Shape& shape) {
+    std::string letters;
+    Shape with_ones;
+    for (std::size_t d = 0; d < result.size(); ++d) {
+      const bool is_known = std::ranges::any_of(
+          terms, [&](const std::string& term) { return term.find(result[d]) != std::string::npos; });
+      if (is_known) letters += result[d];
+      with_ones.push_back(is_known ? shape[d] : 1);
+    }
+    const std::string left = terms.size() == 1 ? terms[0] : terms[0] + "," + terms[1];
+    const TensorId sum =
+        add_one(builder_, "Einsum", operands, {{"equation", left + "->" + letters}, {"dtype", dtype_}});
+    return broadcast_to(builder_, reshape_to(builder_, sum, with_ones), shape);
+  }
+
+ private:
+  GradientBuilder& builder_;
+  TensorId dy_;
+  std::string dtype_;  // of products, if it is not that of their operands
+};
 
 /// The batch dimensions of an operand as letters, without those of size 1 that are broadcast; the view without them.
 struct Lettered {
@@ -290,14 +335,14 @@ Lettered letter(const Shape& operand, const Shape& result, char row, char column
 Gradients matmul_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
-  const TensorId dy = *request.result_gradients[0];
   const Operation& operation = request.operation;
+  ProductGradients products(builder, request);
+  const TensorId dy = products.dy();
   const bool ta = operation.flag("transpose_a");
   const bool tb = operation.flag("transpose_b");
   const Shape& y = operation.results[0].shape;
   const auto matmul = [&](TensorId left, TensorId right, bool transpose_left, bool transpose_right) {
-    return add_one(builder, operation.type->name, {left, right},
-                   {{"transpose_a", transpose_left}, {"transpose_b", transpose_right}});
+    return products.matmul(operation.type->name, left, right, transpose_left, transpose_right);
   };
   for (std::size_t i = 0; i < 2; ++i) {
     if (!request.needed[i]) continue;
@@ -316,8 +361,9 @@ Gradients matmul_gradient(GradientBuilder& builder, const GradientRequest& reque
       const Lettered target = letter(own, y, row, column);
       const Lettered partner = letter(operation.operands[1 - i].shape, y, other_row, other_column);
       const Lettered gradient = letter(y, y, 'm', 'n');
-      const TensorId sum = einsum(builder, {gradient.letters, partner.letters},
-                                  {dy, reshape_to(builder, other, partner.shape)}, target.letters, target.shape);
+      const TensorId sum =
+          products.einsum({gradient.letters, partner.letters}, {dy, reshape_to(builder, other, partner.shape)},
+                          target.letters, target.shape);
       gradients[i] = reshape_to(builder, sum, own);
     }
   }
@@ -327,7 +373,7 @@ Gradients matmul_gradient(GradientBuilder& builder, const GradientRequest& reque
 Gradients einsum_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Gradients gradients = no_gradients(request);
   if (!request.result_gradients[0]) return gradients;
-  const TensorId dy = *request.result_gradients[0];
+  ProductGradients products(builder, request);
   std::string equation;
   for (const char c : request.operation.text("equation")) {
     if (c != ' ') equation += c;
@@ -341,12 +387,12 @@ Gradients einsum_gradient(GradientBuilder& builder, const GradientRequest& reque
   for (std::size_t i = 0; i < terms.size(); ++i) {
     if (!request.needed[i]) continue;
     std::vector<std::string> factors = {result};
-    std::vector<TensorId> operands = {dy};
+    std::vector<TensorId> operands = {products.dy()};
     if (terms.size() == 2) {
       factors.push_back(terms[1 - i]);
       operands.push_back(request.operands[1 - i]);
     }
-    gradients[i] = einsum(builder, factors, operands, terms[i], request.operation.operands[i].shape);
+    gradients[i] = products.einsum(factors, operands, terms[i], request.operation.operands[i].shape);
   }
   return gradients;
 }
@@ -358,24 +404,24 @@ std::optional<std::size_t> product_head_dimension(const Operation& operation) {
 }
 
 OperatorType matmul(const std::string& name, std::string rule_text) {
-  return {
-      .name = name,
-      .signature = "x1, x2 -> y",
-      .attributes = {flag("transpose_a", false, "x1 is [.., k, m]"), flag("transpose_b", false, "x2 is [.., n, k]")},
-      .infer = infer_matmul,
-      .rule_text = std::move(rule_text),
-      .rule = matmul_rule,
-      .linear = {{"x1"}, {"x2"}},
-      .kernel = contract,
-      .gradient = matmul_gradient,
-      .work = WorkKind::kContraction,
-      .flops_per_point = 2,
-      .flops_text = "2 m k n",
-      .head_dimension = name == "BatchMatMul" ? product_head_dimension : nullptr,
-      .notes =
-          "strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
-          "          or reduce_scatter with out_strategy ((.., a*b, c))\n"
-          "errors    cuts x1 in A along the summed dimension but x2 in B"};
+  return {.name = name,
+          .signature = "x1, x2 -> y",
+          .attributes = {flag("transpose_a", false, "x1 is [.., k, m]"), flag("transpose_b", false, "x2 is [.., n, k]"),
+                         product_type_attribute()},
+          .infer = infer_matmul,
+          .rule_text = std::move(rule_text),
+          .rule = matmul_rule,
+          .linear = {{"x1"}, {"x2"}},
+          .kernel = contract,
+          .gradient = matmul_gradient,
+          .work = WorkKind::kContraction,
+          .flops_per_point = 2,
+          .flops_text = "2 m k n",
+          .head_dimension = name == "BatchMatMul" ? product_head_dimension : nullptr,
+          .notes =
+              "strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
+              "          or reduce_scatter with out_strategy ((.., a*b, c))\n"
+              "errors    cuts x1 in A along the summed dimension but x2 in B"};
 }
 
 }  // namespace
@@ -386,7 +432,8 @@ std::vector<OperatorType> contraction_operators() {
       matmul("BatchMatMul", "... m k, ... k n -> ... m n; k: sum"),
       {.name = "Einsum",
        .signature = "x... -> y",
-       .attributes = {text("equation", std::nullopt, "as in \"bsh,hf->bsf\"; one or two terms")},
+       .attributes = {text("equation", std::nullopt, "as in \"bsh,hf->bsf\"; one or two terms"),
+                      product_type_attribute()},
        .infer = infer_einsum,
        .rule_text = "as the equation says",
        .rule = einsum_rule,

@@ -44,6 +44,7 @@ Gradients cast_gradient(GradientBuilder& builder, const GradientRequest& request
   const DataType from = request.operation.operands[0].dtype;
   if (!is_floating(from)) return no_gradients(request);
   return gradient_of_first(request, [&](TensorId dy) {
+    if (builder.type(dy).dtype == from) return dy;  // that of products in f8 has the type of their results
     return add_one(builder, "Cast", {dy}, {{"dtype", std::string(to_string(from))}});
   });
 }

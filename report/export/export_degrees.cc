@@ -148,27 +148,36 @@ void refuse_autocast(const Plan& plan, KeptTypes& kept) {
   kept.differences.push_back(fmt::format("only products compute in {} (autocast)", to_string(*plan.model->autocast)));
 }
 
-/// Of what is recomputed the names that are no whole layers ("layers.*"): parts of layers, single operators.
-std::vector<std::string> recomputed_parts(const Plan& plan) {
+/// The names that are no whole layers ("layers.*"): parts of layers, single operators.
+std::vector<std::string> parts_of_layers(const std::vector<std::string>& names) {
   std::vector<std::string> parts;
-  const TrainingOptions* const training = training_of(plan);
-  if (training == nullptr) return parts;
-  for (const std::string& name : training->recompute) {
+  for (const std::string& name : names) {
     const bool is_layers = name.ends_with(".*") && std::ranges::count(name, '*') == 1;
     if (name.find('.') != std::string::npos && !is_layers) parts.push_back(name);
   }
   return parts;
 }
 
-/// For frameworks that recompute whole layers or a selection of their own.
-void refuse_parts(const Plan& plan, std::vector<std::string>& differences) {
+std::vector<std::string> recomputed_parts(const Plan& plan) {
+  const TrainingOptions* const training = training_of(plan);
+  return training == nullptr ? std::vector<std::string>() : parts_of_layers(training->recompute);
+}
+
+/// Says which parts of layers are meant, for frameworks that take whole layers or a selection of their own.
+void refuse_parts(std::vector<std::string> parts, std::string_view what, std::vector<std::string>& differences) {
   constexpr std::size_t kMostNamed = 3;
-  std::vector<std::string> parts = recomputed_parts(plan);
   if (parts.empty()) return;
   const std::size_t more = parts.size() - std::min(parts.size(), kMostNamed);
   parts.resize(parts.size() - more);
   differences.push_back(
-      fmt::format("recomputed: {}{}", fmt::join(parts, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+      fmt::format("{}: {}{}", what, fmt::join(parts, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+}
+
+/// Whether products of weights multiply in f8. Frameworks choose these by themselves, in whole layers.
+bool has_float8(const Plan& plan, std::vector<std::string>& differences) {
+  if (!plan.model || plan.model->fp8.empty()) return false;
+  refuse_parts(parts_of_layers(plan.model->fp8), "products in f8", differences);
+  return true;
 }
 
 /// Megatron-LM's name of a type.
@@ -198,7 +207,8 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
-  refuse_parts(plan, kept.differences);
+  refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
+  const bool is_float8 = has_float8(plan, kept.differences);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -235,6 +245,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (const TrainingOptions* const training = training_of(plan)) {
     if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
     if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
+    if (is_float8) options.emplace_back("--fp8-format hybrid --fp8-recipe tensorwise");
     if (!training->recompute.empty()) {
       options.emplace_back(recomputed_parts(plan).empty()
                                ? "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
@@ -261,7 +272,8 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_narrow_weights(kept);
   }
   refuse_autocast(plan, kept);
-  refuse_parts(plan, kept.differences);
+  refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
+  const bool is_float8 = has_float8(plan, kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -284,6 +296,10 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     // Weights gathered once a step stay gathered between forward and backward pass.
     options.push_back(
         fmt::format("--parallelism.fsdp_reshard_after_forward {}", degrees.zero == 3 ? "always" : "never"));
+  }
+  if (is_float8) {
+    options.emplace_back("--model.converters float8");
+    if (is_sharded) options.emplace_back("--float8.enable_fsdp_float8_all_gather");
   }
   if (const TrainingOptions* const training = training_of(plan)) {
     if (!training->recompute.empty()) {
@@ -308,6 +324,9 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.moments, "moments", kept.differences);
   refuse_narrow_weights(kept);
+  if (plan.model && !plan.model->fp8.empty()) {
+    kept.differences.push_back(fmt::format("products of {} multiply in f8", fmt::join(plan.model->fp8, ", ")));
+  }
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it, as plan.py beside your program:",
@@ -360,12 +379,14 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   if (plan.graph->is_training()) own.emplace_back("the plan is for training");
+  const bool is_float8 = has_float8(plan, own);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""}, own);
   std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),
                                    fmt::format("--data-parallel-size {}", uniform.data),
                                    fmt::format("--max-num-seqs {}", uniform.micro_batch)};
   if (uniform.experts > 1) options.emplace_back("--enable-expert-parallel");
+  if (is_float8) options.emplace_back("--quantization fp8");
   if (const std::optional<std::int64_t> tokens = tokens_in_cache(*plan.graph)) {
     options.push_back(fmt::format("--max-model-len {}", *tokens));
   }

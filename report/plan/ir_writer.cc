@@ -83,7 +83,7 @@ IrLine IrWriter::operator_line(OperatorId id, const Operation& operation, const 
   attributes.push_back(names_text("output_names", operation.results.size() == 1 ? std::vector<std::string>{"output"}
                                                                                 : operation.type->signature.results));
   for (const auto& [key, value] : operation.attributes) {
-    attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
+    if (is_given(value)) attributes.push_back(fmt::format("{}: {}", key, to_string(value)));
   }
   const auto tuples = input_tuples(operation, strategy, mesh_);
   const std::string layouts = matrices_text(pointers(operand_layouts(operation, strategy)), mesh_);

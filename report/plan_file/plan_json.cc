@@ -307,7 +307,9 @@ class PlanWriter {
     const Operation& operation = graph_.operation(id);
     const Strategy& strategy = plan_.strategies[id];
     Json attributes = Json::object();
-    for (const auto& [name, value] : operation.attributes) attributes[name] = attribute_json(value);
+    for (const auto& [name, value] : operation.attributes) {
+      if (is_given(value)) attributes[name] = attribute_json(value);
+    }
     Json in = Json::array(), out = Json::array();
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       in.push_back(side(graph_.tensor(op.operands[i]), operand_layout(operation, strategy, plan_.mesh, i)));

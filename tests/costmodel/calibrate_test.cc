@@ -15,8 +15,8 @@ cluster: truth
 device:
   name: D
   memory: {capacity: 80 GiB, bandwidth: 2 TB/s}
-  flops: {bf16: 300 TFLOP/s, f32: 20 TFLOP/s}
-  efficiency: {matmul: 0.71, matmul_f32: 0.93, odd_rows: 0.2, attention: 0.43, convolution: 0.37, depthwise: 0.06, memory: 0.82}
+  flops: {bf16: 300 TFLOP/s, f8e4m3: 600 TFLOP/s, f32: 20 TFLOP/s}
+  efficiency: {matmul: 0.71, matmul_f32: 0.93, matmul_f8: 0.61, odd_rows: 0.2, attention: 0.43, convolution: 0.37, depthwise: 0.06, memory: 0.82}
   matrix_units: {count: 108, tile: 128, fill: 100}
   start: 7 us
 levels:
@@ -31,6 +31,7 @@ Cluster assumed_cluster() {
   cluster.device.matmul_efficiency_ppm = 500'000;
   cluster.device.memory_efficiency_ppm = 600'000;
   cluster.device.matmul_f32_efficiency_ppm.reset();
+  cluster.device.matmul_f8_efficiency_ppm.reset();
   cluster.device.odd_rows_efficiency_ppm.reset();
   cluster.device.attention_efficiency_ppm.reset();
   cluster.device.convolution_efficiency_ppm.reset();
@@ -67,6 +68,7 @@ Measurements measured_workload(const Cluster& cluster) {
     text += fmt::format("  - {{op: MatMul, dtype: f32, operands: [[{0}, 4096], [4096, {0}]], time: 1 us}}\n", size);
     text += fmt::format("  - {{op: MatMul, dtype: bf16, operands: [[{0}, 4096], [4096, {1}]], time: 1 us}}\n", size,
                         size + 1);
+    text += fmt::format("  - {{op: MatMul, dtype: f8e4m3, operands: [[{0}, 4096], [4096, {0}]], time: 1 us}}\n", size);
   }
   text += "collectives:\n";
   for (const char* level : {"net", "fast"}) {
@@ -106,6 +108,7 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
   expect_near("memory", found.device.memory_efficiency_ppm, truth.device.memory_efficiency_ppm);
   expect_near("matmul", found.device.matmul_efficiency_ppm, truth.device.matmul_efficiency_ppm);
   expect_near("matmul_f32", found.device.matmul_f32_efficiency_ppm.value_or(0), 930'000);
+  expect_near("matmul_f8", found.device.matmul_f8_efficiency_ppm.value_or(0), 610'000);
   expect_near("odd_rows", found.device.odd_rows_efficiency_ppm.value_or(0), 200'000);
   expect_near("attention", found.device.attention_efficiency_ppm.value_or(0), 430'000);
   expect_near("convolution", found.device.convolution_efficiency_ppm.value_or(0), 370'000);
@@ -119,7 +122,7 @@ void expect_found(const Cluster& found, double tolerance, std::uint64_t seed) {
 TEST(CalibrateTest, ExactTimesGiveTheConstantsBack) {
   const Calibration calibration = calibrate(assumed_cluster(), measurements_of_truth(0, 0));
   expect_found(calibration.cluster, 0.01, 0);
-  EXPECT_EQ(calibration.constants.size(), 12u);
+  EXPECT_EQ(calibration.constants.size(), 13u);
   for (const Residual& residual : calibration.residuals) {
     EXPECT_NEAR(static_cast<double>(residual.modelled) / static_cast<double>(residual.measured), 1, 0.01)
         << residual.what;

@@ -196,6 +196,28 @@ TEST(RooflineCostsTest, MatmulsOfF32HaveAnEfficiencyOfTheirOwn) {
   EXPECT_NEAR(time(DataType::kF32), operations / (0.5 * 19.5), 1);
 }
 
+TEST(RooflineCostsTest, MatmulsOfF8HaveAnEfficiencyOfTheirOwn) {
+  Cluster cluster = read_cluster("dgx-h100");
+  cluster.device.start = 0;
+  cluster.device.matrix_units = {};
+  cluster.device.matmul_efficiency_ppm = 500'000;
+  cluster.device.matmul_f8_efficiency_ppm = 800'000;
+  const auto time = [&](DataType type) {
+    const Operation product =
+        typed_operation("MatMul", {{{4096, 4096}, type}, {{4096, 4096}, type}}, {{"dtype", std::string("bf16")}});
+    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
+  };
+  const double operations = 2.0 * 4096 * 4096 * 4096;
+  EXPECT_NEAR(time(DataType::kF8E4M3), operations / (0.8 * 1979), 1);
+  EXPECT_NEAR(time(DataType::kBF16), operations / (0.5 * 989), 1);
+  cluster.device.matmul_f8_efficiency_ppm.reset();
+  EXPECT_NEAR(time(DataType::kF8E4M3), operations / (0.5 * 1979), 1);
+  EXPECT_THROW(computation(RooflineCosts(read_cluster("dgx-a100"), make_mesh(read_cluster("dgx-a100"))),
+                           typed_operation("MatMul", {{{8, 8}, DataType::kF8E4M3}, {{8, 8}, DataType::kF8E4M3}}), 0),
+               InputError)
+      << "an A100 cannot";
+}
+
 TEST(RooflineCostsTest, RowsOfAnOddLengthAreSlowUnlessACompilerPadsThem) {
   Cluster cluster = read_cluster("dgx-a100");
   cluster.device.start = 0;

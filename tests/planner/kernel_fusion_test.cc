@@ -200,6 +200,24 @@ TEST(KernelFusionTest, LibrariesConvertWithinSumsAndSoftmaxes) {
 }
 
 // For random choices `evaluate` gives the program's sums, including recomputation and micro-batches.
+/// Its scale is that of the largest element, which must be known first.
+TEST(KernelFusionTest, ACastToF8IsAKernelOfItsOwn) {
+  const auto cast_to = [](const std::string& type) {
+    return fused(R"(
+inputs: {x: [64, 96]}
+operators:
+  act:  {op: GeLU, in: x}
+  cast: {op: Cast, in: act, dtype: )" +
+                 type + "}\noutputs: [cast]\n");
+  };
+  const Fused narrow = cast_to("bf16"), scaled = cast_to("f8e4m3");
+  EXPECT_FALSE(narrow.of("cast").is_started);
+  EXPECT_TRUE(narrow.in_registers("act"));
+  EXPECT_TRUE(scaled.of("cast").is_started);
+  EXPECT_TRUE(scaled.of("cast").reads(0));
+  EXPECT_FALSE(scaled.in_registers("act"));
+}
+
 TEST(KernelFusionTest, ProblemAndProgramAgree) {
   for (const char* recompute : {"false", "true"}) {
     const std::string text = fmt::format(R"(

@@ -68,6 +68,29 @@ TEST(PrefetchTest, WhatIsKeptSinceTheForwardPassIs) {
   EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 3, 5, 1, 2, 4, 6}));
 }
 
+/// FSDP's float8 all-gather: the kernel that converts a stored weight for the gather moves with it.
+TEST(PrefetchTest, AWeightIsConvertedBeforeItsGather) {
+  GatherSketch sketch;
+  const ValueId weight = sketch.given();
+  const ValueId a = sketch.kernel(10, {});
+  const ValueId b = sketch.kernel(10, {a});
+  const ValueId converted = sketch.kernel(1, {weight});
+  const ValueId gathered = sketch.gather(7, converted);
+  sketch.kernel(5, {b, gathered});
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3, 4})) << "any kernel";
+  sketch.program.instructions[2].operation = std::make_shared<const Operation>(
+      make_operation(*find_operator_type("Cast"), {{"dtype", std::string("f8e4m3")}}, {{{1}, DataType::kBF16}}));
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 2, 3, 1, 4}));
+  EXPECT_EQ(sketch.prefetched(Bytes{100}).sequence, (Sequence{0, 2, 3, 1, 4}));
+  // Another gather of the result, for a later reader, stays where it is.
+  const ValueId again = sketch.gather(7, converted);
+  sketch.kernel(5, {again});
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 2, 3, 1, 4, 5, 6}));
+  // What an earlier kernel computes is not given.
+  sketch.program.instructions[2].inputs = {a};
+  EXPECT_EQ(sketch.prefetched().sequence, (Sequence{0, 1, 2, 3, 4, 5, 6}));
+}
+
 TEST(PrefetchTest, AGatherBeforeAnotherOneLeavesItTheLinks) {
   GatherSketch sketch;
   const ValueId first = sketch.given(), second = sketch.given();

@@ -12,7 +12,7 @@ namespace {
 
 TEST(CatalogueReportTest, ReportsOneOperator) {
   EXPECT_EQ(operator_report(*find_operator_type("MatMul")),
-            "MatMul(x1, x2) -> y        transpose_a = false, transpose_b = false\n"
+            "MatMul(x1, x2) -> y        transpose_a = false, transpose_b = false, dtype\n"
             "  rule      ... m k, k n -> ... m n          k: sum; all others pass through\n"
             "  linear in x1 and in x2: a partial sum passes through either\n"
             "  strategy  ((.., a, b), (b, c)), with transpose_b ((.., a, b), (c, b)); b > 1 adds all_reduce,\n"
@@ -20,7 +20,8 @@ TEST(CatalogueReportTest, ReportsOneOperator) {
             "  errors    cuts x1 in A along the summed dimension but x2 in B\n"
             "  flops     2 m k n        gradient  yes        proven by execution on 2, 4, 8 devices\n"
             "  transpose_a  x1 is [.., k, m]\n"
-            "  transpose_b  x2 is [.., n, k]\n");
+            "  transpose_b  x2 is [.., n, k]\n"
+            "  dtype        of y; that of the operands if not given\n");
 }
 
 TEST(CatalogueReportTest, ReportsWhichPartialOperandsPassThrough) {

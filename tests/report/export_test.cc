@@ -325,6 +325,36 @@ TEST(ExportTest, ExpertParallelismIsADegree) {
   EXPECT_EQ(export_plan(plan, "deepspeed").text.find("experts in"), std::string::npos) << "it has no such setting";
 }
 
+/// Frameworks choose the products themselves, in whole layers.
+TEST(ExportTest, ProductsInF8AreSaid) {
+  const auto plan_of = [](const std::string& marks, const std::string& training) {
+    const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+dtype: bf16
+dims: {B: 32, C: 64}
+inputs: {x: [B, C]}
+blocks:
+  layer:
+    inputs: {x: [B, C]}
+    operators: {up: {block: nn.Dense, in: x, out_channels: C}, down: {block: nn.Dense, in: up, out_channels: C}}
+operators:
+  layers: {block: layer, in: x, repeat: 2}
+  loss:   {op: ReduceSum, in: layers}
+fp8: [)" + marks + "]\n" + training + "parallel: {parallel_mode: data_parallel}\n",
+                                                                     "m.yaml"));
+    return ModelPlanner(model, read_cluster("dgx-h100"), {}).plan(Level::kRatio, "auto");
+  };
+  const char* const training = "loss: loss\ntraining: {optimizer: sgd}\n";
+  const Plan whole = plan_of("layers.*", training), parts = plan_of("layers.*.up", training);
+  expect_has(export_plan(whole, "megatron").text, "  --fp8-format hybrid --fp8-recipe tensorwise\n");
+  expect_has(export_plan(whole, "torchtitan").text, "  --model.converters float8\n");
+  expect_has(export_plan(whole, "deepspeed").text, "products of layers.* multiply in f8");
+  expect_has(export_plan(plan_of("layers.*", ""), "vllm").text, "  --quantization fp8\n");
+  for (const char* target : {"megatron", "torchtitan"}) {
+    expect_has(export_plan(parts, target).text, "products in f8: layers.*.up");
+    EXPECT_EQ(export_plan(whole, target).text.find("products in f8"), std::string::npos);
+  }
+}
+
 /// Its casts are not the model's operators, and are what DeepSpeed has an option for.
 TEST(ExportTest, AutocastIsSaid) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1

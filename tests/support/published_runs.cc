@@ -67,6 +67,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "cluster",
               "replicas",
               "data",
+              "context",
               "tensor",
               "sequence_parallel",
               "gather_again",
@@ -75,6 +76,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "optimizer",
               "precision",
               "autocast",
+              "fp8",
               "wide_gradients",
               "fused_attention",
               "written_norms",
@@ -103,6 +105,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("cluster", run.cluster);
   line.read("replicas", run.replicas);
   line.read("data", run.data);
+  line.read("context", run.context);
   line.read("tensor", run.tensor);
   line.read("sequence_parallel", run.sequence_parallel);
   line.read("gather_again", run.gather_again);
@@ -115,6 +118,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("optimizer", run.optimizer);
   line.read("precision", run.precision);
   line.read("autocast", run.autocast);
+  line.read("fp8", run.fp8);
   line.read("wide_gradients", run.wide_gradients);
   line.read("bucket", run.bucket);
   line.read("scatters_once", run.scatters_once);
@@ -210,8 +214,11 @@ std::string model_text(const PublishedRun& run) {
   };
   axis("replica", run.replicas, true);
   axis("data", run.data, true);
+  axis("context", run.context, false);
   axis("tensor", run.tensor, false);
   const std::string tensor = run.tensor > 1 ? "tensor" : "";
+  std::string stored = run.data > 1 ? "data" : "";
+  if (run.context > 1) stored += stored.empty() ? "context" : ", context";
   std::map<std::string, std::string> words;
   for (const char* product : {"q", "k", "v", "up", "gate"}) {
     words[fmt::format("x{}", product)] = run.own_gathers ? fmt::format("x_{}", product) : "x";
@@ -223,17 +230,19 @@ std::string model_text(const PublishedRun& run) {
                                          {"sequence", run.sequence_parallel ? tensor : ""},
                                          {"table", run.whole_table ? "" : tensor},
                                          {"vocabulary", run.whole_logits ? "" : tensor},
-                                         {"stored", run.zero == 3 && run.data > 1 ? "data" : ""},
+                                         {"context", run.context > 1 ? "context" : ""},
+                                         {"stored", run.zero == 3 ? stored : ""},
                                          {"core", run.fused_attention ? "fused_core" : "core"},
                                          {"loss", run.fused_loss ? "fused_loss" : "wide_loss"},
                                          {"norm", run.written_norms ? "written_norm" : "fused_norm"},
                                          {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
   text = with_axes(text, words);
+  if (!run.fp8.empty()) text += fmt::format("fp8: [{}]\n", run.fp8);
   if (run.is_inference()) {
     return text +
            fmt::format(
                "dtype: {}\nparallel: {{parallel_mode: semi_auto_parallel, level: 2, device_num: {}, mesh: {{{}}}}}\n",
-               run.precision, run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh);
+               run.precision, run.replicas * run.data * run.context * run.tensor, mesh.empty() ? "data: 1" : mesh);
   }
   if (run.autocast) text += fmt::format("autocast: {}\n", run.precision);
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
@@ -244,7 +253,8 @@ std::string model_text(const PublishedRun& run) {
       "}}\nparallel: {{parallel_mode: {}, level: 2, device_num: {}, mesh: {{{}}}, gradient_fp32_sync: {}, "
       "enable_parallel_optimizer: {}",
       run.local_batch_norm ? "data_parallel, batch_norm: local" : "semi_auto_parallel",
-      run.replicas * run.data * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients, run.zero == 1);
+      run.replicas * run.data * run.context * run.tensor, mesh.empty() ? "data: 1" : mesh, run.wide_gradients,
+      run.zero == 1);
   if (run.bucket > 0) text += fmt::format(", comm_fusion: {{allreduce: {{mode: size, config: {}}}}}", run.bucket);
   if (run.gather_again) text += ", gather_again: true";
   if (run.scatters_once) text += ", gradient_accumulation_shard: false";

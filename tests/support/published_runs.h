@@ -16,8 +16,9 @@ struct PublishedRun {
   std::string model;  // a file of bench/published/models/, or a shipped one of configs/ by its path
   std::map<std::string, std::int64_t> dims;
   std::string cluster;        // a preset, or a file of bench/published/clusters/
-  std::int64_t replicas = 1;  // devices: replicas x data x tensor; ZeRO is within a replica
+  std::int64_t replicas = 1;  // devices: replicas x data x context x tensor; ZeRO is within a replica
   std::int64_t data = 1;
+  std::int64_t context = 1;  // cuts the sequence of each sample; attention gathers keys and values
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
   bool gather_again = false;        // operands of products, for the backward pass, instead of keeping them
@@ -28,6 +29,7 @@ struct PublishedRun {
   std::string optimizer = "adamw";  // none: inference
   std::string precision = "bf16";   // of weights and activations
   bool autocast = false;            // of products only; weights are f32
+  std::string fp8;                  // names of blocks whose products of weights are in f8, separated by commas
   bool wide_gradients = false;      // summed over the devices as f32
   std::int64_t bucket = 0;          // of all_reduced gradients, in MiB, if the software has a fixed size
   bool fused_attention = true;

@@ -45,6 +45,19 @@ namespace {
 
 class ContractionTest : public FamilyTest {};
 
+TEST_F(ContractionTest, TheTypeOfAProduct) {
+  const auto made_of = [](DataType operands, const std::string& dtype) {
+    const OperatorType& type = *find_operator_type("MatMul");
+    return make_operation(type, {{"dtype", dtype}}, {{{2, 3}, operands}, {{3, 4}, operands}}).results[0].dtype;
+  };
+  EXPECT_EQ(made_of(DataType::kF8E4M3, ""), DataType::kF8E4M3);
+  EXPECT_EQ(made_of(DataType::kF8E4M3, "bf16"), DataType::kBF16);
+  EXPECT_EQ(made_of(DataType::kBF16, "f32"), DataType::kF32);
+  EXPECT_THROW(made_of(DataType::kBF16, "i32"), InputError);
+  EXPECT_THROW(made_of(DataType::kBF16, "float"), InputError);
+  EXPECT_THROW(made_of(DataType::kI32, "f32"), InputError);
+}
+
 TEST_F(ContractionTest, MatMul) {
   const Values a = real({2, 3, 4, 5}), b = real({3, 5, 6}), at_ = real({5, 4}), bt = real({6, 5});
   expect(run("BatchMatMul", {}, {a, b})[0], [&](const Point& p) {

@@ -1,0 +1,72 @@
+#include "graph/float8.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graph/inserted_casts.h"
+#include "graph/weights.h"
+#include "operators/catalogue.h"
+
+namespace shardplan {
+namespace {
+
+/// The same operation on operands of f8e4m3.
+Operation in_float8(const Operation& old) {
+  Attributes attributes = old.attributes;
+  attributes["dtype"] = std::string(to_string(old.results[0].dtype));
+  std::vector<TensorType> operands = old.operands;
+  for (TensorType& operand : operands) operand.dtype = DataType::kF8E4M3;
+  return make_operation(*old.type, attributes, operands);
+}
+
+/// The layout in which a parameter is stored, if the user gives one.
+std::optional<StrategyEntry> stored_layout(const GraphTensor& tensor) {
+  const bool is_given =
+      tensor.kind == TensorKind::kParameter && tensor.layout && tensor.layout->kind != StrategyEntry::Kind::kFollow;
+  return is_given ? std::optional(*tensor.layout) : std::nullopt;
+}
+
+}  // namespace
+
+bool multiplies_weight(const OperatorGraph& graph, OperatorId op) {
+  const std::string_view name = graph.operation(op).type->name;
+  const auto& operands = graph.operators()[op].operands;
+  if ((name != "MatMul" && name != "BatchMatMul" && name != "Einsum") || operands.size() != 2) return false;
+  return std::ranges::any_of(operands, [&](TensorId id) { return weight_of(graph, id) != nullptr; });
+}
+
+OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<OperatorId>& products,
+                                 StoredWeights weights) {
+  OperatorGraphBuilder builder(graph);
+  InsertedCasts casts(graph, builder);
+  IdVector<OperatorId, char> is_product(graph.operators().size(), 0);
+  for (const OperatorId id : products) is_product[id] = 1;
+  const auto is_only_in_products = [&](const GraphTensor& tensor) {
+    return std::ranges::all_of(tensor.readers, [&](const Reader& reader) { return is_product[reader.op] != 0; });
+  };
+  std::map<OperationId, OperationId> operations;
+  for (const OperatorId id : products) {
+    std::vector<TensorId> operands;
+    for (const TensorId operand : graph.operators()[id].operands) {
+      const GraphTensor& tensor = graph.tensor(operand);
+      const bool is_stored = weights == StoredWeights::kInFloat8 && tensor.kind == TensorKind::kParameter &&
+                             !tensor.is_output && is_only_in_products(tensor);
+      if (is_stored) builder.tensor(operand).type.dtype = DataType::kF8E4M3;
+      const bool is_short = is_stored || tensor.type.dtype == DataType::kF8E4M3;
+      operands.push_back(is_short ? operand : casts.cast(operand, DataType::kF8E4M3, id, stored_layout(tensor)));
+    }
+    const OperationId before = graph.operators()[id].operation;
+    auto known = operations.find(before);
+    if (known == operations.end()) {
+      known = operations.emplace(before, builder.intern(in_float8(graph.operations()[before]))).first;
+    }
+    builder.op(id).operands = operands;
+    builder.op(id).operation = known->second;
+  }
+  return builder.build();
+}
+
+}  // namespace shardplan

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "graph/operator_graph.h"
+
+namespace shardplan {
+
+/// Casts that a pass over a graph puts in front of readers, "<tensor>.<type>": one for all readers that want a tensor in the
+/// same type. A cast belongs to the block of its first reader, of which it takes everything but the strategy; it is recomputed
+/// where that reader is.
+class InsertedCasts {
+ public:
+  /// `builder` builds the graph with the casts; both are kept by reference.
+  InsertedCasts(const OperatorGraph& graph, OperatorGraphBuilder& builder) : graph_(graph), builder_(builder) {}
+
+  /// `tensor` in another type, for `reader`. A new cast has the layout `layout` of `strategy`, if there is one.
+  TensorId cast(TensorId tensor, DataType to, OperatorId reader, const std::optional<StrategyEntry>& layout);
+
+ private:
+  std::string free_name(const std::string& wanted) const;
+
+  const OperatorGraph& graph_;
+  OperatorGraphBuilder& builder_;
+  std::map<std::pair<TensorId, DataType>, TensorId> casts_;
+};
+
+}  // namespace shardplan

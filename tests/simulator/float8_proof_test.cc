@@ -1,0 +1,93 @@
+// A training step whose products are marked `fp8` computes the same as without, as kernels do not round here; and its
+// plans are proven.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "model/planned_model.h"
+#include "model/read_model.h"
+#include "simulator/execute/reference.h"
+#include "simulator/proof/prove.h"
+#include "tests/support/random_plan.h"
+
+namespace shardplan {
+namespace {
+
+constexpr char kModel[] = R"(
+shardplan: 1
+dims: {B: 8, S: 8, H: 16, heads: 4, D: H/heads, E: 4, V: 24}
+inputs: {tokens: {shape: [B, S], dtype: i32}, labels: {shape: [B, S], dtype: i32}}
+blocks:
+  layer:
+    inputs: {x: [B, S, H]}
+    parameters: {experts: [E, H, H]}
+    operators:
+      norm:   {block: nn.LayerNorm, in: x}
+      qkv:    {block: nn.Dense, in: norm, out_channels: 3*H}
+      parts:  {op: Reshape, in: qkv, shape: [B, S, heads, 3*D]}
+      turned: {op: Transpose, in: parts, perm: [0, 2, 1, 3]}
+      split:  {op: Split, in: turned, axis: 3, output_num: 3, out: [q, k, v]}
+      core:   {op: FlashAttention, in: [q, k, v], causal: true, out: [context, lse]}
+      back:   {op: Transpose, in: context, perm: [0, 2, 1, 3]}
+      merged: {op: Reshape, in: back, shape: [B, S, H]}
+      mixed:  {op: Einsum, in: [merged, experts], equation: "bsh,ehf->bsf"}
+      add:    {op: Add, in: [x, mixed]}
+operators:
+  wte:    {block: nn.Embedding, in: tokens, vocab_size: V, embedding_size: H}
+  layers: {block: layer, in: wte, repeat: 2}
+  head:   {op: MatMul, in: [layers, wte.embedding_table], transpose_b: true}
+  loss:   {block: nn.SoftmaxCrossEntropyWithLogits, in: [head, labels], sparse: true, reduction: mean}
+loss: loss
+)";
+
+std::string text_with(const std::string& training, bool marks) {
+  return kModel + std::string("training: {optimizer: adamw") + training + "}\n" +
+         (marks ? "fp8: [layers.*, head]\n" : "");
+}
+
+TEST(Float8Proof, TheStepIsThatOfTheUnmarkedModel) {
+  const OperatorGraph plain = planned_graph(read_model_text(text_with("", false), "plain.yaml"));
+  const OperatorGraph marked = planned_graph(read_model_text(text_with("", true), "marked.yaml"));
+  EXPECT_GT(marked.operators().size(), plain.operators().size() + 10);
+  const auto run = [&](const OperatorGraph& graph) {
+    const auto draw = [&](TensorId id, std::uint64_t) {  // the scale of parameters depends on what reads them
+      return draw_tensor(plain, *plain.find_tensor(graph.tensor(id).name.str()), 5, 0);
+    };
+    return run_reference(graph, draw, 5, 0, Precision::kFloat64);
+  };
+  const ReferenceStep expected = run(plain), found = run(marked);
+  EXPECT_NEAR(found.tensors[*marked.loss()][0], expected.tensors[*plain.loss()][0], 1e-12);
+  std::map<std::string, TensorId> gradients;
+  for (const TensorId id : marked.tensors().ids()) {
+    if (const std::optional<TensorId> parameter = marked.tensor(id).gradient_of)
+      gradients.emplace(marked.tensor(*parameter).name.str(), id);
+  }
+  std::size_t compared = 0;
+  for (const TensorId id : plain.tensors().ids()) {
+    if (!plain.tensor(id).gradient_of) continue;
+    const std::string name = plain.tensor(*plain.tensor(id).gradient_of).name.str();
+    ASSERT_TRUE(gradients.contains(name)) << name;
+    EXPECT_EQ(marked.tensor(gradients.at(name)).type, plain.tensor(id).type) << name;
+    const TensorValues &a = expected.tensors[id], &b = found.tensors[gradients.at(name)];
+    ASSERT_EQ(a.size(), b.size()) << name;
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 11u);
+}
+
+// Any strategies of all operators, casts among them, with micro-batches and recomputation.
+TEST(Float8Proof, AnyPlanComputesWhatOneDeviceDoes) {
+  for (const char* training : {", mixed_precision: bf16, micro_batches: 2", ", recompute: [layers.*]",
+                               ", recompute: [layers.*.qkv.matmul, layers.*.mixed]"}) {
+    const PlannedModel planned(read_model_text(text_with(training, true), "marked.yaml"), "dgx-h100", {});
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Proof proof = prove(random_plan(planned, seed), {.validation = {.steps = 2}});
+      EXPECT_TRUE(proof.is_proven()) << training << ", seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardplan
