@@ -132,12 +132,13 @@ is not known; EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times 
 hosts cannot load images faster), and in TF32, whose depthwise convolutions run in other kernels; DLRM on 8 devices, where software decides: a
 batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a whole graph of kernels at once) and one
 of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms; MindFormers' GPT-2 of 124M on one Ascend 910, whose 1265 tokens/s are a thirtieth of
-what BERT-large reaches there; image models of MindCV on 910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms).
+what BERT-large reaches there; mixtures of experts in Megatron Bridge, whose software takes time that is not described (gpt-oss 120B on 64 B200 and GB200 takes
+10.2 and 5.2 s, our plans 7.9 and 2.6 s), its runs that offload activations to hosts, and torchao's runs on B200 of limited power; image models of MindCV on 910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms).
 )";
 
 constexpr const char* kRemarks = R"(
 Each cluster file names in its `sources` the runs that its constants were fitted to; the other runs were not used for fitting. All A100
-share one efficiency of matrix products, all H100 and H200 another, and Ascend 910 and 910B have their own; tiles, waves and the depth of k
+share one efficiency of matrix products, all H100 and H200 another, B200 and GB200 a third, and Ascend 910 and 910B have their own; tiles, waves and the depth of k
 (`matrix_units`) account for different shapes, and `fusion` for compilers, hand-written kernels and libraries. Two groups of runs have separate clusters:
 llm-foundry's H100 with the software of early 2023, and torchtitan's H100, which are limited to 500 W. Convolutions have one efficiency on A100, another on
 H100 and H200, and a third on Ascend 910.
@@ -163,6 +164,8 @@ Special settings, with their sources:
 - torchtitan's selective recomputation keeps the results of products it knows, to which those in FP8 do not belong: they are computed again, and what is kept
   instead are the magnitudes of their operands (its list of saved operators has `aten.abs`). The plans keep the operands. Its runs of 2025 compile the loss
   (`fused_loss`). Of its runs in FP8, TT-H100-8-fp8 was used for fitting (`efficiency: {matmul_f8}`).
+- Of NeMo's steps in FP8 those of B200 and GB200 were used for fitting, none of H100. Its context parallelism deals sequences to devices in zigzag; torchtitan's
+  is taken not to (`zigzag`), by its steps with sequences of 128k and more. NeMo casts weights once in a step, our plans with every micro-batch.
 - Of NG, the steps by which GPT-2 became faster, only the first was used for fitting (`efficiency: {matmul_f32}`). Eager PyTorch's loss and mask are written
   as its kernels are; its products with an odd vocabulary are slow (`efficiency: {odd_rows}`, from another source).
 - MindSpore's compiler for Ascend 910 fuses elementwise operators with each other and into products (`fusion: elementwise`). Without that its six

@@ -10,21 +10,38 @@
 namespace shardplan {
 namespace {
 
+/// The sum of min(i, most) over i from `first` to `last`.
+double sum_of_smaller(std::int64_t first, std::int64_t last, std::int64_t most) {
+  const auto up_to = [&](std::int64_t n) {
+    const auto growing = static_cast<double>(std::min(n, most)),
+               rest = static_cast<double>(std::max(n - most, std::int64_t{0}));
+    return growing * (growing + 1) / 2 + rest * static_cast<double>(most);
+  };
+  return first > last ? 0 : up_to(last) - up_to(first - 1);
+}
+
 /// The number of pairs of a query and a key that it sees, for the last `queries` and the first `keys` of all: what the
 /// busiest device has, if positions count from 0.
-double visible_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t queries, std::int64_t keys) {
+double busiest_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t queries, std::int64_t keys) {
   const std::int64_t window = operation.integer("window");
-  const bool is_causal = operation.flag("causal");
-  if (!is_causal && window == 0) return static_cast<double>(queries) * static_cast<double>(keys);
-  double pairs = 0;
-  for (std::int64_t i = all.queries - queries; i < all.queries; ++i) {
-    // For a window, the busiest piece of keys is the one that contains it.
-    std::int64_t visible = is_causal ? std::min(i + 1, all.keys) : all.keys;
-    if (window > 0) visible = std::min(visible, is_causal ? window : 2 * window - 1);
-    pairs += static_cast<double>(std::min(visible, keys));
+  const std::int64_t most = std::min(keys, all.keys);
+  if (operation.flag("causal")) {
+    return sum_of_smaller(all.queries - queries + 1, all.queries, window > 0 ? std::min(most, window) : most);
   }
-  return pairs;
+  // For a window, the busiest piece of keys is the one that contains it.
+  return static_cast<double>(queries) * static_cast<double>(window > 0 ? std::min(most, 2 * window - 1) : most);
 }
+
+/// Positions are given so that all devices have equally many pairs (zigzag or striped context parallelism): each then has
+/// its share of all.
+double visible_pairs(const Operation& operation, const AttentionSizes& all, bool has_positions, std::int64_t queries,
+                     std::int64_t keys) {
+  if (!has_positions) return busiest_pairs(operation, all, queries, keys);
+  const double share = static_cast<double>(queries) / static_cast<double>(all.queries) * static_cast<double>(keys) /
+                       static_cast<double>(all.keys);
+  return share * busiest_pairs(operation, all, all.queries, all.keys);
+}
+
 Box box_or_one(const KernelCall& call, const char* factor) {
   return call.operation.rule.find(factor) ? call.box(factor) : Box{0, 1, 1};
 }
@@ -152,14 +169,15 @@ DataType attention_type(const Operation& operation, std::size_t first) {
   return type;
 }
 
-double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, const AttentionForm& form,
                        double of_depth, double of_width) {
   const auto extent = [&](const char* name) {
     const std::optional<std::uint32_t> at = operation.rule.find(name);
     return at ? static_cast<double>(extents[*at]) : 1.0;
   };
   const auto local = [&](const char* name) { return extents[*operation.rule.find(name)]; };
-  const double pairs = visible_pairs(operation, attention_sizes(operation, first), local("s"), local("t"));
+  const double pairs =
+      visible_pairs(operation, attention_sizes(operation, form.q), form.positions.has_value(), local("s"), local("t"));
   return 2 * extent("b") * extent("g") * extent("r") * pairs * (of_depth * extent("d") + of_width * extent("e"));
 }
 

@@ -92,8 +92,10 @@ struct AttentionWalks {
   }
 };
 
-/// The work of the visible pairs of a query and a key: `of_depth` products over the depth, `of_width` over the width.
-double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+/// The work of the visible pairs of a query and a key: `of_depth` products over the depth, `of_width` over the width. Of a
+/// causal operator whose queries are cut, that of the device with the last ones; if positions are given, the average,
+/// since sequences are reordered to give all devices the same work.
+double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, const AttentionForm& form,
                        double of_depth, double of_width);
 
 AttentionOptions attention_options(const KernelCall& call, std::int64_t depth);

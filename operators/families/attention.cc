@@ -51,7 +51,7 @@ ShardingRule attention_rule(const Operation& operation) {
   return builder.build();
 }
 double forward_flops(const Operation& operation, std::span<const std::int64_t> extents) {
-  return attention_flops(operation, extents, 0, 1, 1);
+  return attention_flops(operation, extents, attention_form(operation), 1, 1);
 }
 void attention_kernel(const KernelCall& call) {
   const AttentionSizes sizes = attention_sizes(call.operation, 0);
@@ -126,7 +126,7 @@ ShardingRule attention_grad_rule(const Operation& operation) {
 
 /// Five products for the forward pass's two: scores again, dv, dp, dq and dk.
 double grad_flops(const Operation& operation, std::span<const std::int64_t> extents) {
-  return attention_flops(operation, extents, 1, 3, 2);
+  return attention_flops(operation, extents, gradient_form(operation), 3, 2);
 }
 
 void attention_grad_kernel(const KernelCall& call) {
@@ -199,6 +199,7 @@ std::vector<OperatorType> attention_operators() {
        .head_dimension = attention_head_dimension,
        .notes = "strategy  ((b, n, s, 1), (b, n, t, 1), (b, n, t, 1)); n cuts the heads of k, then those of a group;\n"
                 "          s cuts queries and leaves keys whole; t > 1 adds all_reduces of maxima, sums and values\n"
+                "          positions, given where the sequence is reordered (zigzag), balance causal work over s\n"
                 "          a bias is cut with the batch, heads, queries and keys that it is not the same for\n"
                 "memory    lse and no scores are kept for the gradient"},
       {.name = "FlashAttentionGrad",

@@ -86,7 +86,7 @@ double part_flops(const Operation& operation, std::span<const std::int64_t> exte
   const std::int64_t size = attention_sizes(operation, 0).keys / operation.integer("pieces");
   std::vector<std::int64_t> of_keys(extents.begin(), extents.end());
   of_keys[*operation.rule.find("t")] *= size;
-  return attention_flops(operation, of_keys, 0, 1, 1);
+  return attention_flops(operation, of_keys, attention_form(operation), 1, 1);
 }
 
 std::vector<TensorType> infer_without_pieces(const Operation& operation) {

@@ -19,6 +19,8 @@ TEST(ClusterTest, PresetsAreThoseOfTheConfigurations) {
   EXPECT_EQ(make_mesh(read_cluster("dgx-a100x8")).to_string(), "ib=8, nvlink=8");
   EXPECT_EQ(read_cluster("dgx-h100x128").num_devices(), 1024);
   EXPECT_EQ(read_cluster("dgx-a100x8").name, "dgx-a100x8");
+  EXPECT_EQ(make_mesh(read_cluster("gb200-nvl72x2")).to_string(), "ib=2, nvlink=72");
+  EXPECT_EQ(make_mesh(take_devices(read_cluster("gb200-nvl72"), 64)).to_string(), "nvlink=64");
   for (const auto& [name, text] : cluster_presets()) {
     EXPECT_EQ(read_cluster("configs/clusters/" + name + ".yaml"), read_cluster(name));
   }
@@ -55,9 +57,8 @@ TEST(ClusterTest, UnknownPresetsAreNamedWithWhatIsMeant) {
   EXPECT_EQ(
       error_of([] { read_cluster("dgx-a10x8"); }),
       "error: cluster: no preset 'dgx-a10x8'; did you mean 'dgx-a100x8'?\n"
-      "    possible: ascend-910, ascend-910b, dgx-a100, dgx-h100, dgx-h200, tpu-v5e, tpu-v5p, tpu-v6e, each with xN "
-      "for N nodes, or a "
-      "file's path");
+      "    possible: ascend-910, ascend-910b, dgx-a100, dgx-b200, dgx-h100, dgx-h200, gb200-nvl72, tpu-v5e, tpu-v5p, "
+      "tpu-v6e, each with xN for N nodes, or a file's path");
   for (const char* name : {"dgx-a100x0", "dgx-a100x", "dgx-a100x08", "x8", "", "8", "tpu"}) {
     EXPECT_NE(error_of([&] { read_cluster(name); }), "no error") << name;
   }

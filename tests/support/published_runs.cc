@@ -68,6 +68,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "replicas",
               "data",
               "context",
+              "zigzag",
               "tensor",
               "sequence_parallel",
               "gather_again",
@@ -78,6 +79,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "autocast",
               "fp8",
               "wide_gradients",
+              "narrow_gradients",
               "fused_attention",
               "written_norms",
               "fused_loss",
@@ -106,6 +108,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("replicas", run.replicas);
   line.read("data", run.data);
   line.read("context", run.context);
+  line.read("zigzag", run.zigzag);
   line.read("tensor", run.tensor);
   line.read("sequence_parallel", run.sequence_parallel);
   line.read("gather_again", run.gather_again);
@@ -120,6 +123,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("autocast", run.autocast);
   line.read("fp8", run.fp8);
   line.read("wide_gradients", run.wide_gradients);
+  line.read("narrow_gradients", run.narrow_gradients);
   line.read("bucket", run.bucket);
   line.read("scatters_once", run.scatters_once);
   line.read("fused_attention", run.fused_attention);
@@ -224,6 +228,12 @@ std::string model_text(const PublishedRun& run) {
     words[fmt::format("x{}", product)] = run.own_gathers ? fmt::format("x_{}", product) : "x";
     words[fmt::format("view{}", product)] = fmt::format("{}x_{}", run.own_gathers ? "" : "# ", product);
   }
+  const bool is_reordered = run.context > 1 && run.zigzag;
+  words["positions"] = is_reordered ? "positions" : "# positions";
+  words["givenpositions"] = is_reordered ? ", positions: [S]" : "";
+  words["passedpositions"] = is_reordered ? ", positions" : "";
+  words["readpositions"] = is_reordered ? ", positions, positions" : "";
+  words["cutpositions"] = is_reordered ? ", \"[{context}]\", \"[{}]\"" : "";
   words.merge(
       std::map<std::string, std::string>{{"batch", batch},
                                          {"tensor", tensor},
@@ -247,6 +257,7 @@ std::string model_text(const PublishedRun& run) {
   if (run.autocast) text += fmt::format("autocast: {}\n", run.precision);
   text += fmt::format("training: {{optimizer: {}, micro_batches: {}", run.optimizer, run.micro_batches);
   if (run.precision != "f32" && !run.autocast) text += fmt::format(", mixed_precision: {}", run.precision);
+  if (run.narrow_gradients) text += fmt::format(", gradient_dtype: {}", run.precision);
   if (!run.recompute.empty()) text += fmt::format(", recompute: [{}]", run.recompute);
   if (run.narrow_states) text += fmt::format(", state_dtype: {}, master_copy: false", run.precision);
   text += fmt::format(

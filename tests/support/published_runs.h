@@ -19,6 +19,7 @@ struct PublishedRun {
   std::int64_t replicas = 1;  // devices: replicas x data x context x tensor; ZeRO is within a replica
   std::int64_t data = 1;
   std::int64_t context = 1;  // cuts the sequence of each sample; attention gathers keys and values
+  bool zigzag = true;        // with `context`: the sequence is dealt so that causal work is the same everywhere
   std::int64_t tensor = 1;
   bool sequence_parallel = false;
   bool gather_again = false;        // operands of products, for the backward pass, instead of keeping them
@@ -31,6 +32,7 @@ struct PublishedRun {
   bool autocast = false;            // of products only; weights are f32
   std::string fp8;                  // names of blocks whose products of weights are in f8, separated by commas
   bool wide_gradients = false;      // summed over the devices as f32
+  bool narrow_gradients = false;    // held in two bytes, also over micro-batches
   std::int64_t bucket = 0;          // of all_reduced gradients, in MiB, if the software has a fixed size
   bool fused_attention = true;
   bool written_norms = false;  // norms and rotations as several operators, as without a compiler

@@ -149,6 +149,38 @@ TEST_F(AttentionTest, CountsThePairsThatSeeEachOther) {
   EXPECT_EQ(whole_flops(attention({{"causal", true}, {"window", std::int64_t{1}}}, x, x, x)), all / 64);
 }
 
+/// The last of four pieces of a causal sequence sees most pairs; dealt in zigzag all see as many. Counted pair by pair.
+TEST_F(AttentionTest, PositionsBalanceCausalWork) {
+  for (const std::int64_t window : {0, 1, 5, 20}) {
+    const Attributes attributes = {{"causal", true}, {"window", window}};
+    const Shape x = {1, 1, 16, 8};
+    const TensorType positions{{16}, DataType::kI32}, real_type{x, DataType::kBF16};
+    const Operation counted = attention(attributes, x, x, x);
+    const Operation given = make_operation(*find_operator_type("FlashAttention"), attributes,
+                                           {real_type, real_type, real_type, positions, positions});
+    for (const std::int64_t pieces : {1, 2, 4, 8}) {
+      const std::int64_t queries = 16 / pieces;
+      std::int64_t last = 0, all = 0;
+      for (std::int64_t i = 0; i < 16; ++i) {
+        for (std::int64_t j = 0; j <= i; ++j) {
+          if (window > 0 && i - j >= window) continue;
+          ++all;
+          last += i >= 16 - queries ? 1 : 0;
+        }
+      }
+      const auto pairs = [&](const Operation& operation) {
+        std::vector<std::int64_t> extents;
+        for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+        extents[*operation.rule.find("s")] = queries;
+        return flops(operation, extents) / (4 * 8);
+      };
+      EXPECT_DOUBLE_EQ(pairs(counted), static_cast<double>(last)) << window << ", " << pieces;
+      EXPECT_DOUBLE_EQ(pairs(given), static_cast<double>(all) / static_cast<double>(pieces))
+          << window << ", " << pieces;
+    }
+  }
+}
+
 TEST_F(AttentionTest, KeepsNoScores) {
   const Operation operation = attention({{"causal", true}}, {2, 8, 64, 16}, {2, 2, 64, 16}, {2, 2, 64, 16});
   ASSERT_EQ(operation.results.size(), 2u);
