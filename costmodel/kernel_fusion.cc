@@ -21,7 +21,7 @@
 //
 // What is read from registers is read from them in every plan, even if the layouts of the two sides differ and a
 // collective is between them: the collective's time includes its own reading and writing. Only an operator that runs in
-// phases is charged in full. An exact account would turn these terms into costs of edges, which a search could not
+// phases is charged in full. Operators that the user says are not compiled have the kernels of libraries. An exact account would turn these terms into costs of edges, which a search could not
 // distinguish from communication.
 
 #include "costmodel/kernel_fusion.h"
@@ -191,6 +191,12 @@ class FusedChains {
 
   const GraphOperator& op_(OperatorId id) const { return graph_.operators()[id]; }
 
+  /// Whether chains are made of the operator, which for a backward one is that of its forward operator.
+  bool makes_chains(OperatorId id) const {
+    const GraphOperator& op = op_(id);
+    return makes_chains_ && (op.forward ? op_(*op.forward) : op).is_compiled;
+  }
+
   /// Looks through views: the result of a view stands for its source.
   void find_sources() {
     for (const TensorId id : graph_.tensors().ids()) source_[id] = id;
@@ -294,7 +300,8 @@ class FusedChains {
 
   /// Whether there is a kernel that executes `id` after the members of `kernel`.
   bool is_written(OperatorId id, const Kernel& kernel) const {
-    if (!makes_chains_) return kernel.members.size() == 1 && converts(id, kernel.members.front());
+    if (makes_chains(id) != makes_chains(kernel.members.front())) return false;
+    if (!makes_chains(id)) return kernel.members.size() == 1 && converts(id, kernel.members.front());
     if (!only_written_) return true;
     const auto is = [&](OperatorId op, std::string_view name) { return graph_.operation(op).type->name == name; };
     if (kinds_[id] != KernelKind::kPointwise) return is(id, "Softmax");
@@ -345,7 +352,7 @@ class FusedChains {
       const TensorId source = source_[op.operands[i]];
       const GraphTensor& tensor = graph_.tensor(source);
       const bool is_inside = tensor.producer && kernel_of_[*tensor.producer] == kernel_of_[id];
-      const bool is_made_on_the_way = makes_chains_ && tensor.kind == TensorKind::kConstant;
+      const bool is_made_on_the_way = makes_chains(id) && tensor.kind == TensorKind::kConstant;
       traffic.from_registers[i] = is_inside || is_made_on_the_way || !kernel.read.insert(source).second;
     }
     for (const TensorId result : op.results) {
@@ -395,16 +402,16 @@ class FusedChains {
     const GraphOperator& op = op_(id);
     KernelTraffic& traffic = result_.traffic[id];
     if (joins(id)) {
-      traffic.is_free = makes_chains_;
+      traffic.is_free = makes_chains(id);
       for (std::size_t i = 0; i < op.operands.size(); ++i) traffic.is_free = traffic.is_free && takes_over(id, i);
       return;
     }
     const bool permutes = graph_.operation(id).type->name == "Transpose";
-    if (permutes && !makes_chains_ && has_two_strides(graph_.operation(id)) && is_in_batched_product(op.results[0]))
+    if (permutes && !makes_chains(id) && has_two_strides(graph_.operation(id)) && is_in_batched_product(op.results[0]))
       return;
     traffic.is_free = std::all_of(op.results.begin(), op.results.end(),
                                   [&](TensorId result) { return is_read_in_strides(result, !permutes); });
-    if (traffic.is_free || !makes_chains_ || !permutes || !takes_over(id, 0)) return;
+    if (traffic.is_free || !makes_chains(id) || !permutes || !takes_over(id, 0)) return;
     const TensorId source = source_[op.operands[0]];
     if (kernel_of_[*graph_.tensor(source).producer] == kNone) return;
     traffic.is_free = true;  // the kernel writes the permuted tensor instead

@@ -125,6 +125,7 @@ struct GraphOperator {
   bool is_copy = false;           // recomputes `forward` in the backward pass, under its strategy
   bool is_data_parallel = false;  // by parallel_mode of its block or the file (semi-auto without a strategy)
   bool is_inserted = false;       // by autocast: the model itself has no such operator
+  bool is_compiled = true;        // false: of a forward operator and its backward ones, elementwise chains stay apart
   bool is_placed = false;  // by `place`; other operators are on worker 0, an update where its parameter is first read
   ShortVector<TensorId> operands;
   ShortVector<TensorId> results;

@@ -24,6 +24,7 @@ struct Inherited {
   bool recompute = false;
   SharedText recompute_scope;  // the outermost block marked `recompute`; of a repeat each copy is one
   std::optional<bool> gather_again;
+  bool compiled = true;
   std::optional<bool> requires_grad;
   std::optional<int> comm_fusion;
   std::optional<int> worker;
@@ -117,6 +118,7 @@ class Instantiation {
     refuse(said.worker, "place");
     refuse(said.recompute, "recompute");
     refuse(said.gather_again, "gather_again");
+    refuse(said.compiled, "compiled");
     if (is_parameter) return said;
     refuse(said.requires_grad, "requires_grad");
     refuse(said.comm_fusion, "comm_fusion");
@@ -267,6 +269,7 @@ class Instantiation {
     }
     if (settings.recompute) result.recompute = settings.recompute->value;
     if (settings.gather_again) result.gather_again = settings.gather_again->value;
+    if (settings.compiled) result.compiled = settings.compiled->value;
     if (settings.requires_grad) result.requires_grad = settings.requires_grad->value;
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (settings.gradient_dtype) result.gradient_dtype = settings.gradient_dtype;
@@ -297,6 +300,7 @@ class Instantiation {
     op.level_scope = inherited.level_scope;
     op.recompute_scope = inherited.recompute_scope;
     op.gather_again = inherited.gather_again;
+    op.is_compiled = inherited.compiled;
     op.worker = inherited.worker.value_or(0);
     op.is_placed = inherited.worker.has_value();
     return op;

@@ -33,6 +33,8 @@ class SettingsReader {
       set(settings.recompute, value, flag(value));
     } else if (key == "gather_again") {
       set(settings.gather_again, value, flag(value));
+    } else if (key == "compiled") {
+      set(settings.compiled, value, flag(value));
     } else if (key == "requires_grad") {
       set(settings.requires_grad, value, flag(value));
     } else if (key == "parallel_mode") {

@@ -29,6 +29,7 @@ struct Settings {
   std::optional<Placed<int>> comm_fusion;
   std::optional<Placed<bool>> recompute;
   std::optional<Placed<bool>> gather_again;
+  std::optional<Placed<bool>> compiled;
   std::optional<Placed<bool>> requires_grad;  // a parameter's, or of all in a block: whether it is trained
   std::optional<Placed<std::string>> device;
   std::optional<Placed<StrategyEntry>> gradient_strategy;  // a parameter's (ParameterPins)

@@ -29,6 +29,7 @@ void for_each_field(Settings& a, const Settings& b, Visit visit) {
   visit("comm_fusion", a.comm_fusion, b.comm_fusion);
   visit("recompute", a.recompute, b.recompute);
   visit("gather_again", a.gather_again, b.gather_again);
+  visit("compiled", a.compiled, b.compiled);
   visit("requires_grad", a.requires_grad, b.requires_grad);
   visit("device", a.device, b.device);
   visit("gradient_strategy", a.gradient_strategy, b.gradient_strategy);

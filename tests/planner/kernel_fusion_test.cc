@@ -200,6 +200,45 @@ TEST(KernelFusionTest, LibrariesConvertWithinSumsAndSoftmaxes) {
 }
 
 // For random choices `evaluate` gives the program's sums, including recomputation and micro-batches.
+/// A loss outside of what is compiled: its conversion to f32, softmax and gradient are kernels and tensors of their own.
+TEST(KernelFusionTest, WhatIsNotCompiledHasKernelsOfItsOwn) {
+  const auto step_of = [](const std::string& compiled) {
+    return fused(R"(
+dims: {B: 64, C: 96}
+inputs: {x: [B, C]}
+blocks:
+  wide_loss:
+    inputs: {logits: {shape: [B, C], dtype: bf16}}
+    operators:
+      wide:  {op: Cast, in: logits, dtype: f32}
+      probs: {op: LogSoftmax, in: wide}
+      exp:   {op: Exp, in: probs}
+      mean:  {op: ReduceMean, in: exp}
+parameters: {w: {shape: [C, C], dtype: bf16}}
+operators:
+  narrow: {op: Cast, in: x, dtype: bf16}
+  logits: {op: MatMul, in: [narrow, w]}
+  act:    {op: GeLU, in: logits}
+  loss:   {block: wide_loss, in: act)" +
+                 compiled + "}\nloss: loss\ntraining: {optimizer: sgd}\n");
+  };
+  const Fused all = step_of(""), part = step_of(", compiled: false");
+  EXPECT_TRUE(all.in_registers("act") && all.in_registers("loss.wide"));
+  for (const char* name : {"act", "loss.wide", "loss.probs"}) EXPECT_FALSE(part.in_registers(name)) << name;
+  for (const char* name : {"act", "loss.wide", "loss.probs", "loss.exp"}) EXPECT_TRUE(part.of(name).is_started) << name;
+  std::size_t backward = 0, joined = 0;
+  for (const OperatorId id : part.graph.operators().ids()) {
+    const GraphOperator& op = part.graph.operators()[id];
+    if (op.pass != Pass::kBackward || !op.forward ||
+        !part.graph.operators()[*op.forward].name.str().starts_with("loss."))
+      continue;
+    ++backward;
+    joined += part.fusion.traffic[id].is_started ? 0 : 1;
+  }
+  EXPECT_GE(backward, 3u);
+  EXPECT_EQ(joined, 0u);
+}
+
 /// Its scale is that of the largest element, which must be known first.
 TEST(KernelFusionTest, ACastToF8IsAKernelOfItsOwn) {
   const auto cast_to = [](const std::string& type) {

@@ -232,6 +232,7 @@ const std::vector<Section>& sections() {
         {"recompute", kUse, kUse, "in: c, inner: C, recompute: true}"},
         {"gather_again", kUse, "in: c, inner: C, gather_again: true}", "in: c, inner: C, gather_again: false}", "",
          kLoss, kGatheredInD},
+        {"compiled", kUse, kUse, "in: c, inner: C, compiled: false}"},
         {"device", kUse, kUse, "in: c, inner: C, device: Ascend}", "device is Ascend"},
         {"gradient_strategy", kUse, kUse, "in: c, inner: C, gradient_strategy: [8, 1]}", "is for a parameter"},
         {"state_strategy", kUse, kUse, "in: c, inner: C, state_strategy: [8, 1]}", "is for a parameter"},

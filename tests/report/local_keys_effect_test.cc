@@ -147,6 +147,7 @@ const std::vector<Section>& sections() {
         {"comm_fusion", kUse, "in: c, comm_fusion: 1}"},
         {"recompute", kUse, "in: c, recompute: true}"},
         {"gather_again", kUse, "in: c, gather_again: true}", kNoMeaning},
+        {"compiled", kUse, "in: c, compiled: false}"},
         {"device", kUse, "in: c, device: Ascend}", "device is Ascend"},
         {"gradient_strategy", kUse, "in: c, gradient_strategy: [4, 1]}", kNoMeaning},
         {"state_strategy", kUse, "in: c, state_strategy: [4, 1]}", kNoMeaning},

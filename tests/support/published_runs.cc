@@ -83,6 +83,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "fused_attention",
               "written_norms",
               "fused_loss",
+              "eager_loss",
               "recompute",
               "micro_batches",
               "overlap",
@@ -129,6 +130,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("fused_attention", run.fused_attention);
   line.read("written_norms", run.written_norms);
   line.read("fused_loss", run.fused_loss);
+  line.read("eager_loss", run.eager_loss);
   line.read("recompute", run.recompute);
   line.read("micro_batches", run.micro_batches);
   line.read("local_batch_norm", run.local_batch_norm);
@@ -243,7 +245,10 @@ std::string model_text(const PublishedRun& run) {
                                          {"context", run.context > 1 ? "context" : ""},
                                          {"stored", run.zero == 3 ? stored : ""},
                                          {"core", run.fused_attention ? "fused_core" : "core"},
-                                         {"loss", run.fused_loss ? "fused_loss" : "wide_loss"},
+                                         {"loss", run.eager_loss   ? "eager_loss"
+                                                  : run.fused_loss ? "fused_loss"
+                                                                   : "wide_loss"},
+                                         {"uncompiled", run.eager_loss ? ", compiled: false" : ""},
                                          {"norm", run.written_norms ? "written_norm" : "fused_norm"},
                                          {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
   text = with_axes(text, words);

@@ -37,6 +37,7 @@ struct PublishedRun {
   bool fused_attention = true;
   bool written_norms = false;  // norms and rotations as several operators, as without a compiler
   bool fused_loss = false;     // on logits of two bytes
+  bool eager_loss = false;     // not compiled: its steps in f32 are kernels and tensors of their own
   std::string recompute;       // names of blocks, separated by commas
   std::int64_t micro_batches = 1;
   bool scatters_once = false;      // gradients, after the last micro-batch
