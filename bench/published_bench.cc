@@ -133,7 +133,8 @@ hosts cannot load images faster), and in TF32, whose depthwise convolutions run 
 batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a whole graph of kernels at once) and one
 of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms; MindFormers' GPT-2 of 124M on one Ascend 910, whose 1265 tokens/s are a thirtieth of
 what BERT-large reaches there; mixtures of experts in Megatron Bridge, whose software takes time that is not described (gpt-oss 120B on 64 B200 and GB200 takes
-10.2 and 5.2 s, our plans 7.9 and 2.6 s), its runs that offload activations to hosts, and torchao's runs on B200 of limited power; image models of MindCV on 910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms).
+10.2 and 5.2 s, our plans 7.9 and 2.6 s), its runs that offload activations to hosts, and torchao's runs on B200 of limited power; Llama 2 70B in TensorRT-LLM 0.6, before its kernels
+for grouped queries doubled the throughput; image models of MindCV on 910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms).
 )";
 
 constexpr const char* kRemarks = R"(

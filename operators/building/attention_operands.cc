@@ -158,15 +158,14 @@ void check_attention_attributes(const Operation& operation) {
 DataType statistics_type(DataType type) { return type == DataType::kF64 ? type : DataType::kF32; }
 
 DataType attention_type(const Operation& operation, std::size_t first) {
-  const DataType type = operation.operands[first].dtype;
-  for (std::size_t i = first; i < first + 3; ++i) {
-    if (operation.operands[i].dtype == type && is_floating(type)) continue;
-    operand_error(operation, fmt::format("q, k and v are {}, {} and {}; expected one floating type",
-                                         to_string(operation.operands[first].dtype),
-                                         to_string(operation.operands[first + 1].dtype),
-                                         to_string(operation.operands[first + 2].dtype)));
+  const DataType q = operation.operands[first].dtype, k = operation.operands[first + 1].dtype;
+  const DataType v = operation.operands[first + 2].dtype;
+  if (!is_floating(q) || k != v || (k != q && k != DataType::kF8E4M3)) {
+    operand_error(operation,
+                  fmt::format("q, k and v are {}, {} and {}; expected one floating type, or k and v of f8e4m3",
+                              to_string(q), to_string(k), to_string(v)));
   }
-  return type;
+  return q;
 }
 
 double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, const AttentionForm& form,

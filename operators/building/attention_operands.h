@@ -60,7 +60,7 @@ void check_attention_positions(const Operation& operation, const AttentionForm& 
 void check_attention_attributes(const Operation& operation);
 /// Maxima, sums and lse are of no narrower type than f32.
 DataType statistics_type(DataType type);
-/// The one floating type of q, k and v.
+/// The floating type of q, and of k and v, but these may be of f8e4m3 (a cache that kernels widen as they read it).
 DataType attention_type(const Operation& operation, std::size_t first);
 
 /// Walks of the dimensions by what they count. One head per group needs no factor of its own.

@@ -35,8 +35,9 @@ std::vector<TensorType> infer_cache_update(const Operation& operation) {
     operand_error(operation, fmt::format("updates are {}; expected {} with at most {} in dimension {}",
                                          to_string(updates.shape), to_string(var.shape), var.shape[axis], axis));
   }
-  if (updates.dtype != var.dtype) {
-    operand_error(operation, fmt::format("updates are {} and var is {}; expected the same type",
+  const bool is_narrowed = var.dtype == DataType::kF8E4M3 && is_floating(updates.dtype);
+  if (updates.dtype != var.dtype && !is_narrowed) {
+    operand_error(operation, fmt::format("updates are {} and var is {}; expected the same type, or var of f8e4m3",
                                          to_string(updates.dtype), to_string(var.dtype)));
   }
   return {var};

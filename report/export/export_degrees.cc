@@ -80,14 +80,18 @@ std::string bash_array(std::string_view name, const std::vector<std::string>& op
   return fmt::format("{}=(\n  {}\n)\n", name, fmt::join(options, "\n  "));
 }
 
-/// The tokens of each sequence for which the graph keeps keys and values; nothing if it keeps none.
-std::optional<std::int64_t> tokens_in_cache(const OperatorGraph& graph) {
+/// The first operation that writes keys or values into a cache, or null.
+const Operation* cache_update(const OperatorGraph& graph) {
   for (const Operation& operation : graph.operations()) {
-    if (operation.type->name != "KVCacheScatterUpdate") continue;
-    const Shape& var = operation.operands[0].shape;
-    return var[normal_axis(operation, operation.integer("axis"), var.size())];
+    if (operation.type->name == "KVCacheScatterUpdate") return &operation;
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+/// The tokens of each sequence for which a cache has keys and values.
+std::int64_t tokens_in_cache(const Operation& update) {
+  const Shape& var = update.operands[0].shape;
+  return var[normal_axis(update, update.integer("axis"), var.size())];
 }
 
 const TrainingOptions* training_of(const Plan& plan) {
@@ -387,8 +391,9 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
                                    fmt::format("--max-num-seqs {}", uniform.micro_batch)};
   if (uniform.experts > 1) options.emplace_back("--enable-expert-parallel");
   if (is_float8) options.emplace_back("--quantization fp8");
-  if (const std::optional<std::int64_t> tokens = tokens_in_cache(*plan.graph)) {
-    options.push_back(fmt::format("--max-model-len {}", *tokens));
+  if (const Operation* const update = cache_update(*plan.graph)) {
+    options.push_back(fmt::format("--max-model-len {}", tokens_in_cache(*update)));
+    if (update->operands[0].dtype == DataType::kF8E4M3) options.emplace_back("--kv-cache-dtype fp8");
   }
   result.text += bash_array("VLLM", options);
   return result;

@@ -355,6 +355,20 @@ fp8: [)" + marks + "]\n" + training + "parallel: {parallel_mode: data_parallel}\
   }
 }
 
+TEST(ExportTest, ACacheOfF8IsSaid) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+dtype: bf16
+inputs: {k: [8, 4, 1, 16], position: {shape: [8], dtype: i32}}
+parameters: {keys: {shape: [8, 4, 64, 16], dtype: f8e4m3, requires_grad: false}}
+operators:
+  all: {op: KVCacheScatterUpdate, in: [keys, position, k]}
+  sum: {op: ReduceSum, in: all, axis: 2}
+)",
+                                                                   "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-h100"), {}).plan(Level::kRatio, "auto");
+  expect_has(export_plan(plan, "vllm").text, "  --max-model-len 64\n  --kv-cache-dtype fp8\n)\n");
+}
+
 /// Its casts are not the model's operators, and are what DeepSpeed has an option for.
 TEST(ExportTest, AutocastIsSaid) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1

@@ -78,6 +78,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "precision",
               "autocast",
               "fp8",
+              "fp8_cache",
               "wide_gradients",
               "narrow_gradients",
               "fused_attention",
@@ -123,6 +124,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("precision", run.precision);
   line.read("autocast", run.autocast);
   line.read("fp8", run.fp8);
+  line.read("fp8_cache", run.fp8_cache);
   line.read("wide_gradients", run.wide_gradients);
   line.read("narrow_gradients", run.narrow_gradients);
   line.read("bucket", run.bucket);
@@ -231,6 +233,7 @@ std::string model_text(const PublishedRun& run) {
     words[fmt::format("view{}", product)] = fmt::format("{}x_{}", run.own_gathers ? "" : "# ", product);
   }
   const bool is_reordered = run.context > 1 && run.zigzag;
+  words["cachetype"] = run.fp8_cache ? "f8e4m3" : run.precision;
   words["positions"] = is_reordered ? "positions" : "# positions";
   words["givenpositions"] = is_reordered ? ", positions: [S]" : "";
   words["passedpositions"] = is_reordered ? ", positions" : "";

@@ -181,6 +181,17 @@ TEST_F(AttentionTest, PositionsBalanceCausalWork) {
   }
 }
 
+/// A cache of keys and values may be of one byte; what is computed has the type of the queries.
+TEST_F(AttentionTest, KeysAndValuesMayBeOfF8) {
+  const auto made_of = [](DataType q, DataType k, DataType v) {
+    const Shape x = {2, 4, 8, 16};
+    return make_operation(*find_operator_type("FlashAttention"), {}, {{x, q}, {x, k}, {x, v}}).results[0].dtype;
+  };
+  EXPECT_EQ(made_of(DataType::kBF16, DataType::kF8E4M3, DataType::kF8E4M3), DataType::kBF16);
+  EXPECT_THROW(made_of(DataType::kBF16, DataType::kF8E4M3, DataType::kBF16), InputError);
+  EXPECT_THROW(made_of(DataType::kBF16, DataType::kF32, DataType::kF32), InputError);
+}
+
 TEST_F(AttentionTest, KeepsNoScores) {
   const Operation operation = attention({{"causal", true}}, {2, 8, 64, 16}, {2, 2, 64, 16}, {2, 2, 64, 16});
   ASSERT_EQ(operation.results.size(), 2u);

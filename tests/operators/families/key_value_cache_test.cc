@@ -32,5 +32,21 @@ TEST_F(KeyValueCacheTest, EverySequenceIsWrittenFromItsPositionOn) {
   });
 }
 
+/// A cache of one byte takes what is computed in two.
+TEST_F(KeyValueCacheTest, ACacheOfF8NarrowsWhatIsWritten) {
+  const auto error = [](DataType var, DataType updates) -> std::string {
+    try {
+      const Operation made = make_operation(*find_operator_type("KVCacheScatterUpdate"), {},
+                                            {{{3, 2, 5, 4}, var}, {{3}, DataType::kI32}, {{3, 2, 1, 4}, updates}});
+      return made.results[0].dtype == var ? "" : "another type";
+    } catch (const InputError& fault) {
+      return fault.what();
+    }
+  };
+  EXPECT_EQ(error(DataType::kF8E4M3, DataType::kBF16), "");
+  EXPECT_EQ(error(DataType::kBF16, DataType::kBF16), "");
+  EXPECT_NE(error(DataType::kBF16, DataType::kF32).find("expected the same type, or var of f8e4m3"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardplan
