@@ -117,8 +117,8 @@ void print_memory(const std::vector<Outcome>& outcomes) {
 constexpr const char* kIntroduction =
     R"(# Step times and memory against published runs
 
-Runs with published step times or memory, each planned with the parallelism that the run used: training, and decoding (gpt-fast, vLLM), where a
-step is one token of each sequence. This page is the output of `bench/published_bench`; the runs, with their models and clusters, are in
+Runs with published step times or memory, each planned with the parallelism that the run used: training, and inference (gpt-fast, vLLM, TensorRT-LLM), where a
+step is one token of each sequence, or a prompt. This page is the output of `bench/published_bench`; the runs, with their models and clusters, are in
 `bench/published/*.yaml`.
 
 A run is a model file in which placeholders for its parallelism are replaced by axes of its mesh: what shards the batch, features and
@@ -127,14 +127,19 @@ seconds follows from the figure in the source: tokens or floating-point operatio
 source. *Exposed* is the share of our step spent waiting for collectives. Kernels run in the order of the graph, as those systems
 run them; level 2 would reorder them to hide more communication.
 
-Left out: runs with pipeline parallelism (interleaved or not), and BERT with sequences binned by length, whose number of tokens
-is not known; EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times as fast as one with only 10 MB of gradients (we assume that
-hosts cannot load images faster), and in TF32, whose depthwise convolutions run in other kernels; DLRM on 8 devices, where software decides: a
-batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a whole graph of kernels at once) and one
-of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms; MindFormers' GPT-2 of 124M on one Ascend 910, whose 1265 tokens/s are a thirtieth of
-what BERT-large reaches there; mixtures of experts in Megatron Bridge, whose software takes time that is not described (gpt-oss 120B on 64 B200 and GB200 takes
-10.2 and 5.2 s, our plans 7.9 and 2.6 s), its runs that offload activations to hosts, and torchao's runs on B200 of limited power; Llama 2 70B in TensorRT-LLM 0.6, before its kernels
-for grouped queries doubled the throughput; image models of MindCV on 910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms).
+Left out:
+
+- runs with pipeline parallelism (interleaved or not), and BERT with sequences binned by length, whose number of tokens is not known;
+- EfficientNet-B0 on 8 and 16 devices, which are 6.7 and 11.8 times as fast as one with only 10 MB of gradients (we assume that hosts cannot load
+  images faster), and in TF32, whose depthwise convolutions run in other kernels;
+- DLRM on 8 devices, where software decides: a batch of 55,296 takes HugeCTR 1.4 ms (MLPerf 2.0; it copies frequent rows to all devices and starts a
+  whole graph of kernels at once) and one of 65,536 takes TensorFlow 4.7 ms, our plans 2.4 and 2.7 ms;
+- MindFormers' GPT-2 of 124M on one Ascend 910, whose 1265 tokens/s are a thirtieth of what BERT-large reaches there, and image models of MindCV on
+  910B, which wait for images (ResNet-50 with 32 for each takes 33 ms, on Ascend 910 19 ms);
+- mixtures of experts in Megatron Bridge, whose software takes time that is not described (gpt-oss 120B on 64 B200 and GB200 takes 10.2 and 5.2 s, our
+  plans 7.9 and 2.6 s), its runs that offload activations to hosts, and torchao's runs on B200 of limited power;
+- Llama 2 70B decoded by TensorRT-LLM 0.6, before its kernels for grouped queries doubled the throughput, and its prompts of 128 tokens, which take 7 to
+  47 ms, 0.57 to 0.82 of it in our plans (some milliseconds on the host are not described).
 )";
 
 constexpr const char* kRemarks = R"(
@@ -178,6 +183,9 @@ Causes of the largest errors:
 - Megatron-Core gathers new weights during the forward pass of the next step (`--overlap-param-gather`); here the step ends with these gathers.
 - Data parallelism over 128 groups makes Megatron-LM 4 to 7 % slower, our plans 1 to 2 %.
 - vLLM does work on the host between two tokens.
+- DTensor gathers and scatters a sequence along a dimension behind the batch, with a copy before or after, which our plans do not count: TT-8B-tp8, with
+  twelve sequences on each device, is where this matters most. Megatron-LM's sequences come first.
+- Without a backward pass products reach more of an A100 than in training, where its efficiency was fitted (TRT-7B-a100-p2048).
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
 - MindFormers' steps of one sequence per device (MF-L2-7B, MF-BC2-7B) may wait for weights and gradients, which our plans hide.
