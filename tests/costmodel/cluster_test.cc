@@ -57,8 +57,8 @@ TEST(ClusterTest, UnknownPresetsAreNamedWithWhatIsMeant) {
   EXPECT_EQ(
       error_of([] { read_cluster("dgx-a10x8"); }),
       "error: cluster: no preset 'dgx-a10x8'; did you mean 'dgx-a100x8'?\n"
-      "    possible: ascend-910, ascend-910b, dgx-a100, dgx-b200, dgx-h100, dgx-h200, gb200-nvl72, tpu-v5e, tpu-v5p, "
-      "tpu-v6e, each with xN for N nodes, or a file's path");
+      "    possible: ascend-910, ascend-910b, dgx-a100, dgx-b200, dgx-h100, dgx-h200, gb200-nvl72, mi300x, tpu-v5e, "
+      "tpu-v5p, tpu-v6e, each with xN for N nodes, or a file's path");
   for (const char* name : {"dgx-a100x0", "dgx-a100x", "dgx-a100x08", "x8", "", "8", "tpu"}) {
     EXPECT_NE(error_of([&] { read_cluster(name); }), "no error") << name;
   }
