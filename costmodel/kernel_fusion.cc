@@ -3,8 +3,9 @@
 // Compilers (TorchInductor, XLA, MindSpore's graph kernels) and hand-written kernels (Megatron-LM's bias + GeLU, bias +
 // dropout + add, scale + mask + softmax; Apex's norms and optimizers) agree on the same chains, which are the rule
 // here:
-//   - Operators that compute element by element join the kernel that makes an operand. One operator of the kernel may
-//     run over rows (softmax, norm, loss) or reduce; behind a reduction nothing follows.
+//   - Operators that compute element by element join the kernel that makes an operand, but for casts to f8, which scale by
+//     the largest element and so need it first. One operator of the kernel may run over rows (softmax, norm, loss) or
+//     reduce; behind a reduction nothing follows.
 //   - A kernel reads each tensor from outside once and writes what is read outside. What is between its operators, and
 //     constants, stays in registers and takes no memory.
 //   - Optimizers run over all parameters at once (multi-tensor kernels): a worker's update starts once.
@@ -21,8 +22,8 @@
 //
 // What is read from registers is read from them in every plan, even if the layouts of the two sides differ and a
 // collective is between them: the collective's time includes its own reading and writing. Only an operator that runs in
-// phases is charged in full. Operators that the user says are not compiled have the kernels of libraries. An exact account would turn these terms into costs of edges, which a search could not
-// distinguish from communication.
+// phases is charged in full. An exact account would turn these terms into costs of edges, which a search could not
+// distinguish from communication. Operators that the user says are not compiled have the kernels of libraries.
 
 #include "costmodel/kernel_fusion.h"
 

@@ -35,6 +35,7 @@ bool multiplies_weight(const OperatorGraph& graph, OperatorId op) {
   const std::string_view name = graph.operation(op).type->name;
   const auto& operands = graph.operators()[op].operands;
   if ((name != "MatMul" && name != "BatchMatMul" && name != "Einsum") || operands.size() != 2) return false;
+  if (!is_floating(graph.operation(op).results[0].dtype)) return false;
   return std::ranges::any_of(operands, [&](TensorId id) { return weight_of(graph, id) != nullptr; });
 }
 

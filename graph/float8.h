@@ -6,7 +6,7 @@
 
 namespace shardplan {
 
-/// Whether the operator multiplies an activation by a weight: a MatMul, BatchMatMul or Einsum one of whose operands is
+/// Whether the operator multiplies an activation by a weight, in floating point: a MatMul, BatchMatMul or Einsum one of whose operands is
 /// (possibly through casts) a parameter of two or more dimensions.
 bool multiplies_weight(const OperatorGraph& graph, OperatorId op);
 

@@ -90,6 +90,7 @@ std::vector<TensorType> infer_attention_grad(const Operation& operation) {
   check_attention_bias(operation, form, sizes);
   check_attention_positions(operation, form, sizes);
   std::vector<TensorType> results = {operation.operands[1], operation.operands[2], operation.operands[3]};
+  for (TensorType& result : results) result.dtype = operation.operands[1].dtype;  // also of k and v of f8
   if (has_bias_gradient(operation)) results.push_back(operation.operands[*form.bias]);
   return results;
 }

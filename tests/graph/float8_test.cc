@@ -128,6 +128,19 @@ operators: {inner: {block: mixed, in: x}}
   EXPECT_EQ(read_by(graph, "inner.down"), "inner.up.f8e4m3 inner.experts");
 }
 
+TEST(Float8Test, ProductsOfIntegersAreLeftAlone) {
+  try {
+    read_marked("a", R"(
+inputs: {x: {shape: [4, 8], dtype: i32}}
+parameters: {w: {shape: [8, 8], dtype: i32}}
+operators: {a: {op: MatMul, in: [x, w]}}
+)");
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("fp8: a has no product of a weight"), std::string::npos) << error.what();
+  }
+}
+
 /// The layout of a stored weight is its Cast's, so that f8 is gathered; a search finds those of activations.
 TEST(Float8Test, AWeightIsCastAsItIsStored) {
   const OperatorGraph graph = read_marked("a", R"(
