@@ -184,8 +184,8 @@ Causes of the largest errors:
 - Megatron-Core gathers new weights during the forward pass of the next step (`--overlap-param-gather`); here the step ends with these gathers.
 - Data parallelism over 128 groups makes Megatron-LM 4 to 7 % slower, our plans 1 to 2 %.
 - vLLM does work on the host between two tokens.
-- DTensor gathers and scatters a sequence along a dimension behind the batch, with a copy before or after, which our plans do not count: TT-8B-tp8, with
-  twelve sequences on each device, is where this matters most. Megatron-LM's sequences come first.
+- DTensor copies a sequence that it gathers or scatters along a dimension behind the batch, which our plans do not count; this may be why TT-8B-tp8, with
+  twelve sequences on each device, takes longer. Megatron-LM's sequences come first.
 - Without a backward pass products reach more of an A100 than in training, where its efficiency was fitted (TRT-7B-a100-p2048).
 - AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
   in one kernel. No constant was fitted to mixtures of experts.
