@@ -9,7 +9,8 @@
 //   - A kernel reads each tensor from outside once and writes what is read outside. What is between its operators, and
 //     constants, stays in registers and takes no memory.
 //   - Optimizers run over all parameters at once (multi-tensor kernels): a worker's update starts once.
-//   - A bias that is added to a contraction is added while the contraction writes.
+//   - A bias that is added to a contraction is added while the contraction writes; a weight of one byte that is cast for
+//     a contraction alone is widened while the contraction reads.
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
 //     A transpose of what a fused kernel makes is its way of writing.
@@ -309,8 +310,32 @@ class FusedChains {
     return !kernel.has_reducer || is(kernel.members.front(), "SoftmaxGrad");
   }
 
+  /// Whether a product widens a weight of one byte as it reads it: the weight's only reader, a Cast, is read by nothing else.
+  bool is_widened_by_product(OperatorId id) const {
+    const Operation& operation = graph_.operation(id);
+    if (!makes_chains(id) || operation.type->role != OperatorRole::kConversion) return false;
+    const GraphTensor& weight = graph_.tensor(op_(id).operands[0]);
+    const TensorId wide = op_(id).results[0];
+    if (weight.kind != TensorKind::kParameter || element_bytes(weight.type.dtype) != 1) return false;
+    if (element_bytes(operation.results[0].dtype) == 1 || escapes_[wide] || readers_[wide].size() != 1) return false;
+    const OperatorId reader = readers_[wide][0].op;
+    return kinds_[reader] == KernelKind::kContraction && runs_together(id, reader);
+  }
+
   void place(OperatorId id) {
     if (!is_fusable(id)) return;
+    if (is_widened_by_product(id)) {
+      KernelTraffic& traffic = result_.traffic[id];
+      const TensorId wide = op_(id).results[0];
+      const Reader& product = readers_[wide][0];
+      traffic.is_started = false;
+      traffic.to_registers = {1};
+      std::vector<char>& read = result_.traffic[product.op].from_registers;
+      read.resize(op_(product.op).operands.size(), 0);
+      read[product.operand] = 1;
+      result_.in_registers[wide] = 1;
+      return;
+    }
     if (is_bias_of_contraction(id)) {
       result_.traffic[id].is_free = true;
       result_.in_registers[source_[op_(id).operands[0]]] = 1;

@@ -119,15 +119,8 @@ class Autocast {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const DataType from = type_of(operands[i]);
       if (from != to && is_cast(from) && is_floating(to))
-        operands[i] = casts_.cast(operands[i], to, reader, layout_of(reader, i));
+        operands[i] = casts_.cast(operands[i], to, reader, casts_.layout_of(reader, i));
     }
-  }
-
-  /// The reader's layout of the operand, if the user gives one.
-  std::optional<StrategyEntry> layout_of(OperatorId reader, std::size_t operand) const {
-    const std::vector<StrategyEntry>& given = graph_.operators()[reader].strategy->in;
-    if (operand >= given.size() || given[operand].kind == StrategyEntry::Kind::kFollow) return std::nullopt;
-    return given[operand];
   }
 
   const OperatorGraph& graph_;

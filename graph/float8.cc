@@ -4,10 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "graph/inserted_casts.h"
-#include "graph/weights.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
@@ -30,14 +28,6 @@ std::optional<StrategyEntry> stored_layout(const GraphTensor& tensor) {
 }
 
 }  // namespace
-
-bool multiplies_weight(const OperatorGraph& graph, OperatorId op) {
-  const std::string_view name = graph.operation(op).type->name;
-  const auto& operands = graph.operators()[op].operands;
-  if ((name != "MatMul" && name != "BatchMatMul" && name != "Einsum") || operands.size() != 2) return false;
-  if (!is_floating(graph.operation(op).results[0].dtype)) return false;
-  return std::ranges::any_of(operands, [&](TensorId id) { return weight_of(graph, id) != nullptr; });
-}
 
 OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<OperatorId>& products,
                                  StoredWeights weights) {

@@ -6,11 +6,7 @@
 
 namespace shardplan {
 
-/// Whether the operator multiplies an activation by a weight, in floating point: a MatMul, BatchMatMul or Einsum one of whose operands is
-/// (possibly through casts) a parameter of two or more dimensions.
-bool multiplies_weight(const OperatorGraph& graph, OperatorId op);
-
-/// How the weights of such products are stored.
+/// How the weights of products are stored.
 enum class StoredWeights {
   kAsDeclared,  // and cast in every step: training
   kInFloat8,    // those that nothing else reads: inference, whose software quantises them when it loads them

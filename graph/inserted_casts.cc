@@ -6,6 +6,12 @@
 
 namespace shardplan {
 
+std::optional<StrategyEntry> InsertedCasts::layout_of(OperatorId reader, std::size_t operand) const {
+  const std::vector<StrategyEntry>& given = graph_.operators()[reader].strategy->in;
+  if (operand >= given.size() || given[operand].kind == StrategyEntry::Kind::kFollow) return std::nullopt;
+  return given[operand];
+}
+
 TensorId InsertedCasts::cast(TensorId tensor, DataType to, OperatorId reader,
                              const std::optional<StrategyEntry>& layout) {
   const auto known = casts_.find({tensor, to});

@@ -17,6 +17,9 @@ class InsertedCasts {
   /// `builder` builds the graph with the casts; both are kept by reference.
   InsertedCasts(const OperatorGraph& graph, OperatorGraphBuilder& builder) : graph_(graph), builder_(builder) {}
 
+  /// The user's layout of an operand of `reader`; nothing if it is open.
+  std::optional<StrategyEntry> layout_of(OperatorId reader, std::size_t operand) const;
+
   /// `tensor` in another type, for `reader`. A new cast has the layout `layout` of `strategy`, if there is one.
   TensorId cast(TensorId tensor, DataType to, OperatorId reader, const std::optional<StrategyEntry>& layout);
 

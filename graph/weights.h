@@ -14,4 +14,8 @@ std::optional<TensorId> stored_weight(const OperatorGraph& graph, TensorId opera
 /// The same as a tensor of the graph, or null.
 const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 
+/// Whether the operator multiplies an activation by a weight, in floating point: a MatMul, BatchMatMul or Einsum one of whose operands is
+/// (possibly through casts) a parameter of two or more dimensions.
+bool multiplies_weight(const OperatorGraph& graph, OperatorId op);
+
 }  // namespace shardplan

@@ -120,8 +120,9 @@ struct Model {
   std::shared_ptr<const ModelSource> source;  // to ask for it at other sizes (model/model_source.h)
   OperatorGraph graph;                        // forward; graph/differentiate makes the training graph
   std::optional<TrainingOptions> training;
-  std::optional<DataType> autocast;  // of products (graph/autocast.h); the graph is as it runs
-  std::vector<std::string> fp8;      // whose products multiply in f8e4m3 (graph/float8.h), as the file names them
+  std::optional<DataType> autocast;       // of products (graph/autocast.h); the graph is as it runs
+  std::vector<std::string> int8_weights;  // of whose products weights are stored in i8 (graph/int8_weights.h)
+  std::vector<std::string> fp8;           // whose products multiply in f8e4m3 (graph/float8.h), as the file names them
   ParallelOptions parallel;
   Placed<std::string> cluster;               // preset or path; "": the source names none
   std::map<std::string, std::int64_t> dims;  // all file-level dims, evaluated, padded ones as they are padded

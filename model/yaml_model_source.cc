@@ -1,6 +1,7 @@
 #include "model/yaml_model_source.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -8,15 +9,16 @@
 #include "graph/float8.h"
 #include "graph/fuse_attention.h"
 #include "graph/index_extents.h"
+#include "graph/int8_weights.h"
 #include "graph/pad.h"
 #include "model/blocks/template_library.h"
 #include "model/file_dims.h"
-#include "model/float8_marks.h"
 #include "model/local_syntax.h"
 #include "model/mindspore_compat.h"
 #include "model/model_instance.h"
 #include "model/model_options.h"
 #include "model/parameter_pins.h"
+#include "model/product_marks.h"
 #include "model/syntax/model_syntax.h"
 #include "model/syntax/settings_table.h"
 
@@ -51,6 +53,38 @@ std::string unchecked_note(const std::vector<std::string>& unchecked) {
     if (!is_known) unique.push_back(std::move(fault));
   }
   throw InputError(std::move(unique), std::move(note));
+}
+
+std::vector<std::string> texts(const std::vector<Word>& words) {
+  std::vector<std::string> result;
+  for (const Word& word : words) result.push_back(word.text);
+  return result;
+}
+
+/// What `int8_weights` and `fp8` say about products.
+void set_product_types(const ModelSyntax& syntax, Model& model, std::vector<Diagnostic>& faults) {
+  model.int8_weights = texts(syntax.int8_weights);
+  model.fp8 = texts(syntax.fp8);
+  if (!syntax.int8_weights.empty() && model.training) {
+    faults.push_back({syntax.int8_weights[0].place, "int8_weights is for inference; the file has a training section",
+                      "fp8: [...] lets products of training multiply in f8"});
+    return;
+  }
+  const std::vector<OperatorId> in_float8 = marked_products(model.graph, "fp8", syntax.fp8, faults);
+  std::vector<OperatorId> narrow = marked_products(model.graph, "int8_weights", syntax.int8_weights, faults);
+  std::vector<OperatorId> both;
+  std::ranges::set_intersection(in_float8, narrow, std::back_inserter(both));
+  if (!both.empty()) {
+    const std::string& name = model.graph.operators()[both[0]].name.str();
+    faults.push_back({syntax.int8_weights[0].place, fmt::format("{} is marked by int8_weights and by fp8", name), {}});
+  }
+  if (!faults.empty()) return;
+  if (!in_float8.empty()) {
+    const StoredWeights weights = model.training ? StoredWeights::kAsDeclared : StoredWeights::kInFloat8;
+    model.graph = products_in_float8(model.graph, in_float8, weights);
+    narrow = marked_products(model.graph, "int8_weights", syntax.int8_weights, faults);
+  }
+  if (!narrow.empty()) model.graph = weights_in_int8(model.graph, narrow);
 }
 
 /// What rank 0 finds is a fault of all ranks; what another one finds is its own.
@@ -305,13 +339,8 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
   model.graph = instance.graph.build();
   if (model.parallel.fuses_attention) model.graph = fuse_attention(model.graph);
   if (model.autocast) model.graph = autocast(model.graph, *model.autocast);
-  if (!syntax.fp8.empty()) {
-    const std::vector<OperatorId> products = float8_products(model.graph, syntax.fp8, faults);
-    if (!faults.empty()) throw_faults(std::move(faults), file_, {});
-    model.graph = products_in_float8(model.graph, products,
-                                     model.training ? StoredWeights::kAsDeclared : StoredWeights::kInFloat8);
-    for (const Word& name : syntax.fp8) model.fp8.push_back(name.text);
-  }
+  set_product_types(syntax, model, faults);
+  if (!faults.empty()) throw_faults(std::move(faults), file_, {});
   return model;
 }
 

@@ -70,6 +70,7 @@ class SyntaxReader {
       }
     }
     if (const YamlNode* fp8 = root.find("fp8")) model.fp8 = read_patterns(*fp8, "fp8");
+    if (const YamlNode* narrow = root.find("int8_weights")) model.int8_weights = read_patterns(*narrow, "int8_weights");
     model.body = read_body(root, "");
     if (const YamlNode* loss = root.find("loss")) {
       if (is_text(*loss, "loss")) model.loss = word(*loss);

@@ -102,7 +102,7 @@ struct ModelSyntax {
   std::string name;
   std::optional<DataType> dtype;
   std::optional<Placed<DataType>> autocast;
-  std::vector<Word> fp8;  // names, '*' allowed
+  std::vector<Word> fp8, int8_weights;  // names, '*' allowed
   BlockSyntax body;
   std::vector<BlockSyntax> blocks;
   std::optional<Word> loss;

@@ -384,6 +384,9 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   std::vector<std::string> own;
   if (plan.graph->is_training()) own.emplace_back("the plan is for training");
   const bool is_float8 = has_float8(plan, own);
+  if (plan.model && !plan.model->int8_weights.empty()) {
+    own.push_back(fmt::format("weights of {} are stored in i8", fmt::join(plan.model->int8_weights, ", ")));
+  }
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""}, own);
   std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),

@@ -185,7 +185,7 @@ std::string marks_error(const std::string& marks) {
 TEST(Float8Test, MarksWithoutEffectAreErrors) {
   EXPECT_EQ(marks_error("layers.*, layers.*.norm"),
             "f.yaml:3:17: error: fp8: layers.*.norm has no product of a weight\n"
-            "    MatMul, BatchMatMul and Einsum of an activation and a parameter can be in f8");
+            "    it is for MatMul, BatchMatMul and Einsum of an activation and a parameter");
   EXPECT_EQ(marks_error("layer.*"), "f.yaml:3:7: error: fp8: no operator or block 'layer.*'; did you mean 'layers'?");
   EXPECT_NE(marks_error("{a: 1}").find("fp8: "), std::string::npos);
 }

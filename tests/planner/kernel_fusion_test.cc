@@ -239,6 +239,29 @@ operators:
   EXPECT_EQ(joined, 0u);
 }
 
+/// Weight-only quantisation: the product reads the byte.
+TEST(KernelFusionTest, AProductWidensAWeightOfOneByte) {
+  constexpr char kText[] = R"(
+inputs: {x: {shape: [4, 96], dtype: bf16}}
+parameters: {w: {shape: [96, 96], dtype: i8}, twice: {shape: [96, 96], dtype: i8}}
+operators:
+  wide:   {op: Cast, in: w, dtype: bf16}
+  y:      {op: MatMul, in: [x, wide]}
+  kept:   {op: Cast, in: twice, dtype: bf16}
+  z:      {op: MatMul, in: [y, kept]}
+  again:  {op: MatMul, in: [z, kept]}
+)";
+  const Fused compiled = fused(kText), library = fused(kText, Fusion::kLibrary);
+  EXPECT_FALSE(compiled.of("wide").is_started);
+  EXPECT_TRUE(compiled.of("wide").reads(0));
+  EXPECT_FALSE(compiled.of("wide").writes(0));
+  EXPECT_FALSE(compiled.of("y").reads(1));
+  EXPECT_TRUE(compiled.of("y").reads(0));
+  EXPECT_TRUE(compiled.in_registers("wide"));
+  EXPECT_TRUE(compiled.of("kept").is_started && compiled.of("kept").writes(0)) << "read by two products";
+  EXPECT_TRUE(library.of("wide").is_started && library.of("wide").writes(0) && library.of("y").reads(1));
+}
+
 /// Its scale is that of the largest element, which must be known first.
 TEST(KernelFusionTest, ACastToF8IsAKernelOfItsOwn) {
   const auto cast_to = [](const std::string& type) {

@@ -154,6 +154,7 @@ const std::vector<Section>& sections() {
         {"dtype", "model: base", "dtype: f32", "dtype: f64", ""},
         {"autocast", "model: base", "dtype: f32", "autocast: bf16", ""},
         {"fp8", "model: base", "dtype: f32", "fp8: [d]", "does not compute f8e4m3"},
+        {"int8_weights", "model: base", "dtype: f32", "int8_weights: [d]", "is for inference"},
         {"inputs", "{x: [B, C]}", "{x: [B, C]}", "{x: [2*B, C]}"},
         {"constants", "k: {shape: [C], fill: ones}", "k: {shape: [C], fill: ones}", "k: {shape: [C], fill: zeros}"},
         {"parameters", "w: [C, C]", "w: [C, C]", "w: {shape: [C, C], requires_grad: false}"},

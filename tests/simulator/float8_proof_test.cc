@@ -89,5 +89,22 @@ TEST(Float8Proof, AnyPlanComputesWhatOneDeviceDoes) {
   }
 }
 
+// Weights of one byte in inference, in f8 and in i8.
+TEST(Float8Proof, NarrowWeightsComputeTheSame) {
+  for (const char* marks : {"fp8: [layers.*, head]\n", "int8_weights: [layers.*, head]\n"}) {
+    std::string text = kModel;
+    text = text.substr(0, text.find("  head:")) +
+           "  head: {op: MatMul, in: [layers, out], transpose_b: true}\nparameters: {out: [V, H]}\n" + marks;
+    text.replace(text.find(", labels: {shape: [B, S], dtype: i32}"), 37, "");
+    const PlannedModel planned(read_model_text(text, "narrow.yaml"), "dgx-h100", {});
+    const GraphTensor& stored = planned.graph.tensor(*planned.graph.find_tensor("layers.1.experts"));
+    EXPECT_EQ(element_bytes(stored.type.dtype), 1) << marks;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Proof proof = prove(random_plan(planned, seed), {.validation = {.steps = 1}});
+      EXPECT_TRUE(proof.is_proven()) << marks << "seed " << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

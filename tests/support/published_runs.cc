@@ -79,6 +79,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
               "autocast",
               "fp8",
               "fp8_cache",
+              "int8_weights",
               "wide_gradients",
               "narrow_gradients",
               "fused_attention",
@@ -125,6 +126,7 @@ PublishedRun read_run(const YamlDocument& document, const YamlNode* defaults, co
   line.read("autocast", run.autocast);
   line.read("fp8", run.fp8);
   line.read("fp8_cache", run.fp8_cache);
+  line.read("int8_weights", run.int8_weights);
   line.read("wide_gradients", run.wide_gradients);
   line.read("narrow_gradients", run.narrow_gradients);
   line.read("bucket", run.bucket);
@@ -255,6 +257,7 @@ std::string model_text(const PublishedRun& run) {
                                          {"norm", run.written_norms ? "written_norm" : "fused_norm"},
                                          {"rotation", run.written_norms ? "written_rotation" : "fused_rotation"}});
   text = with_axes(text, words);
+  if (!run.int8_weights.empty()) text += fmt::format("int8_weights: [{}]\n", run.int8_weights);
   if (!run.fp8.empty()) text += fmt::format("fp8: [{}]\n", run.fp8);
   if (run.is_inference()) {
     return text +

@@ -30,6 +30,7 @@ struct PublishedRun {
   std::string optimizer = "adamw";  // none: inference
   std::string precision = "bf16";   // of weights and activations
   bool autocast = false;            // of products only; weights are f32
+  std::string int8_weights;         // names of what stores weights in i8, in decoding
   bool fp8_cache = false;           // of keys and values, in decoding
   std::string fp8;                  // names of blocks whose products of weights are in f8, separated by commas
   bool wide_gradients = false;      // summed over the devices as f32

@@ -1,4 +1,4 @@
-#include "model/float8_marks.h"
+#include "model/product_marks.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/float8.h"
+#include "graph/weights.h"
 #include "model/syntax/settings_table.h"
 
 namespace shardplan {
@@ -28,26 +28,26 @@ bool is_marked(std::string_view name, const std::string& mark) {
   return any;
 }
 
-Diagnostic no_product(const OperatorGraph& graph, const Word& mark) {
-  constexpr char kHint[] = "MatMul, BatchMatMul and Einsum of an activation and a parameter can be in f8";
+Diagnostic no_product(const OperatorGraph& graph, const std::string& key, const Word& mark) {
+  constexpr char kHint[] = "it is for MatMul, BatchMatMul and Einsum of an activation and a parameter";
   std::set<std::string> names;
   for (const GraphOperator& op : graph.operators()) {
     for_each_block(op.name.str(), [&](std::string_view block) { names.emplace(block); });
   }
   const bool is_known =
       std::ranges::any_of(names, [&](const std::string& name) { return matches_name(mark.text, name); });
-  if (is_known) return {mark.place, fmt::format("fp8: {} has no product of a weight", mark.text), kHint};
+  if (is_known) return {mark.place, fmt::format("{}: {} has no product of a weight", key, mark.text), kHint};
   const std::string nearest = nearest_name(mark.text, {names.begin(), names.end()});
   return {mark.place,
-          fmt::format("fp8: no operator or block '{}'{}", mark.text,
+          fmt::format("{}: no operator or block '{}'{}", key, mark.text,
                       nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),
           {}};
 }
 
 }  // namespace
 
-std::vector<OperatorId> float8_products(const OperatorGraph& graph, const std::vector<Word>& marks,
-                                        std::vector<Diagnostic>& faults) {
+std::vector<OperatorId> marked_products(const OperatorGraph& graph, const std::string& key,
+                                        const std::vector<Word>& marks, std::vector<Diagnostic>& faults) {
   std::vector<OperatorId> products;
   std::vector<char> is_used(marks.size(), 0);
   for (const OperatorId op : graph.operators().ids()) {
@@ -61,7 +61,7 @@ std::vector<OperatorId> float8_products(const OperatorGraph& graph, const std::v
     if (any) products.push_back(op);
   }
   for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (!is_used[i]) faults.push_back(no_product(graph, marks[i]));
+    if (!is_used[i]) faults.push_back(no_product(graph, key, marks[i]));
   }
   return products;
 }
