@@ -168,8 +168,8 @@ Special settings, with their sources:
   what it reads and writes.
 - The models of timm and NG run under `autocast`: norms, softmaxes and residual sums are f32. The other runs of mixed precision are planned in two bytes throughout,
   which is what they say, or as good where kernels are fused (BERT, Stable Diffusion with its norms in low precision).
-- torchtitan's selective recomputation keeps the results of every other product, but in FP8 of none, since its list of saved operators has `aten.mm` and not
-  `aten._scaled_mm`; what it keeps instead are magnitudes of operands (`aten.abs`), for which the plans keep the operands. Its loss of 2024 is not compiled
+- torchtitan's selective recomputation keeps the results of every other product, but in FP8 of none, since its list of saved operators, as copies of its code of
+  that time show it, has `aten.mm` and not `aten._scaled_mm`; what it keeps instead are magnitudes of operands (`aten.abs`), for which the plans keep these. Its loss of 2024 is not compiled
   (`eager_loss`), that of 2025 is (`fused_loss`). Of its runs in FP8, TT-H100-8-fp8 was used for fitting (`efficiency: {matmul_f8}`).
 - Of NeMo's steps in FP8 those of B200 and GB200 were used for fitting, none of H100. Its context parallelism deals sequences to devices in zigzag; torchtitan's
   is taken not to (`zigzag`), by its steps with sequences of 128k and more. NeMo casts weights once in a step, our plans with every micro-batch.

@@ -1,11 +1,11 @@
 #include "graph/float8.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "graph/inserted_casts.h"
+#include "graph/weights.h"
 #include "operators/catalogue.h"
 
 namespace shardplan {
@@ -33,18 +33,13 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
                                  StoredWeights weights) {
   OperatorGraphBuilder builder(graph);
   InsertedCasts casts(graph, builder);
-  IdVector<OperatorId, char> is_product(graph.operators().size(), 0);
-  for (const OperatorId id : products) is_product[id] = 1;
-  const auto is_only_in_products = [&](const GraphTensor& tensor) {
-    return std::ranges::all_of(tensor.readers, [&](const Reader& reader) { return is_product[reader.op] != 0; });
-  };
+  const IdVector<TensorId, char> is_free = weights_only_in(graph, products);
   std::map<OperationId, OperationId> operations;
   for (const OperatorId id : products) {
     std::vector<TensorId> operands;
     for (const TensorId operand : graph.operators()[id].operands) {
       const GraphTensor& tensor = graph.tensor(operand);
-      const bool is_stored = weights == StoredWeights::kInFloat8 && tensor.kind == TensorKind::kParameter &&
-                             !tensor.is_output && is_only_in_products(tensor);
+      const bool is_stored = weights == StoredWeights::kInFloat8 && is_free[operand] != 0;
       if (is_stored) builder.tensor(operand).type.dtype = DataType::kF8E4M3;
       const bool is_short = is_stored || tensor.type.dtype == DataType::kF8E4M3;
       operands.push_back(is_short ? operand : casts.cast(operand, DataType::kF8E4M3, id, stored_layout(tensor)));

@@ -20,7 +20,7 @@ class InsertedCasts {
   /// The user's layout of an operand of `reader`; nothing if it is open.
   std::optional<StrategyEntry> layout_of(OperatorId reader, std::size_t operand) const;
 
-  /// `tensor` in another type, for `reader`. A new cast has the layout `layout` of `strategy`, if there is one.
+  /// `tensor` in another type, for `reader`. `layout` is that of a cast which is made for it; nothing leaves it open.
   TensorId cast(TensorId tensor, DataType to, OperatorId reader, const std::optional<StrategyEntry>& layout);
 
  private:

@@ -32,4 +32,17 @@ bool multiplies_weight(const OperatorGraph& graph, OperatorId op) {
   return std::ranges::any_of(operands, [&](TensorId id) { return weight_of(graph, id) != nullptr; });
 }
 
+IdVector<TensorId, char> weights_only_in(const OperatorGraph& graph, const std::vector<OperatorId>& products) {
+  IdVector<OperatorId, char> is_product(graph.operators().size(), 0);
+  for (const OperatorId id : products) is_product[id] = 1;
+  IdVector<TensorId, char> result(graph.tensors().size(), 0);
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& tensor = graph.tensor(id);
+    const bool is_weight = tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
+    result[id] = is_weight && is_floating(tensor.type.dtype) && !tensor.is_output &&
+                 std::ranges::all_of(tensor.readers, [&](const Reader& reader) { return is_product[reader.op] != 0; });
+  }
+  return result;
+}
+
 }  // namespace shardplan

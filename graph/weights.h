@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "graph/operator_graph.h"
 
@@ -17,5 +18,8 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 /// Whether the operator multiplies an activation by a weight, in floating point: a MatMul, BatchMatMul or Einsum one of whose operands is
 /// (possibly through casts) a parameter of two or more dimensions.
 bool multiplies_weight(const OperatorGraph& graph, OperatorId op);
+
+/// By tensor: the floating-point weights that nothing but `products` reads, so that their stored type may change.
+IdVector<TensorId, char> weights_only_in(const OperatorGraph& graph, const std::vector<OperatorId>& products);
 
 }  // namespace shardplan

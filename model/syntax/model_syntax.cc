@@ -69,8 +69,9 @@ class SyntaxReader {
         fault(*autocast, fmt::format("autocast is {}; expected f16 or bf16", describe(*autocast)), "");
       }
     }
-    if (const YamlNode* fp8 = root.find("fp8")) model.fp8 = read_patterns(*fp8, "fp8");
-    if (const YamlNode* narrow = root.find("int8_weights")) model.int8_weights = read_patterns(*narrow, "int8_weights");
+    if (const YamlNode* fp8 = root.find("fp8")) model.fp8 = read_words(*fp8, "fp8", WordForm::kPattern);
+    if (const YamlNode* narrow = root.find("int8_weights"))
+      model.int8_weights = read_words(*narrow, "int8_weights", WordForm::kPattern);
     model.body = read_body(root, "");
     if (const YamlNode* loss = root.find("loss")) {
       if (is_text(*loss, "loss")) model.loss = word(*loss);
@@ -135,7 +136,8 @@ class SyntaxReader {
       if (!check_name(entry.key, "an operator's name")) return;
       body.operators.push_back(read_operator(entry));
     });
-    if (const YamlNode* outputs = node.find("outputs")) body.outputs = read_words(*outputs, prefix + "outputs", false);
+    if (const YamlNode* outputs = node.find("outputs"))
+      body.outputs = read_words(*outputs, prefix + "outputs", WordForm::kName);
     check_one_name_space(body);
     return body;
   }
@@ -225,33 +227,21 @@ class SyntaxReader {
     return is_good ? std::optional(std::move(shape)) : std::nullopt;
   }
 
-  /// Names in which '*' stands for any one part.
-  std::vector<Word> read_patterns(const YamlNode& node, const std::string& where) {
-    std::vector<Word> words;
-    const auto add = [&](const YamlNode& item) {
-      if (item.is_scalar() && !item.text.empty()) {
-        words.push_back(word(item));
-      } else {
-        fault(item, fmt::format("{}: {} is no name", where, describe(item)), "");
-      }
-    };
-    if (node.is_sequence()) {
-      for (const YamlNode& item : node.items) add(item);
-    } else {
-      add(node);
-    }
-    return words;
-  }
+  enum class WordForm {
+    kName,          // of a tensor
+    kNameOrNumber,  // also an expression
+    kPattern,       // a name in which '*' stands for any one part
+  };
 
-  /// Names of tensors; numbers and expressions too if `numbers`.
-  std::vector<Word> read_words(const YamlNode& node, const std::string& where, bool numbers) {
+  /// One word or a list of them.
+  std::vector<Word> read_words(const YamlNode& node, const std::string& where, WordForm form) {
     std::vector<Word> words;
     const auto add = [&](const YamlNode& item) {
-      if (item.is_scalar() && (is_path(item.text) || (numbers && !item.text.empty()))) {
+      if (item.is_scalar() && (form == WordForm::kName ? is_path(item.text) : !item.text.empty())) {
         words.push_back(word(item));
       } else {
-        fault(item, fmt::format("{}: {} is no {}", where, describe(item), numbers ? "tensor's name or number" : "name"),
-              "");
+        const char* const what = form == WordForm::kNameOrNumber ? "tensor's name or number" : "name";
+        fault(item, fmt::format("{}: {} is no {}", where, describe(item), what), "");
       }
     };
     if (node.is_sequence()) {
@@ -388,10 +378,10 @@ class SyntaxReader {
     for (const YamlEntry& item : node.entries) {
       const std::string& key = item.key.text;
       if (key == "in") {
-        op.in = read_words(item.value, where, true);
+        op.in = read_words(item.value, where, WordForm::kNameOrNumber);
         op.in_place = document_->place(item.value);
       } else if (key == "out" && !op.is_block) {
-        op.out = read_words(item.value, where + ": out", false);
+        op.out = read_words(item.value, where + ": out", WordForm::kName);
         for (const Word& name : op.out) {
           if (!is_name(name.text))
             faults_.push_back({name.place, fmt::format("'{}' is not a tensor's name", name.text), ""});

@@ -176,42 +176,44 @@ TEST(RooflineCostsTest, ConvolutionsAndShapesHaveEfficienciesOfTheirOwn) {
               1e-6 * static_cast<double>(plain));
 }
 
-TEST(RooflineCostsTest, MatmulsOfF32HaveAnEfficiencyOfTheirOwn) {
-  Cluster cluster = read_cluster("dgx-a100");
+/// A device without starts and tiles, whose matmuls reach half of their rate.
+Cluster plain_cluster(const char* preset) {
+  Cluster cluster = read_cluster(preset);
   cluster.device.start = 0;
   cluster.device.matrix_units = {};
   cluster.device.matmul_efficiency_ppm = 500'000;
+  return cluster;
+}
+
+/// The time of a product of two matrices of 4096 x 4096 elements, into bf16 or f32.
+constexpr double kSquareProduct = 2.0 * 4096 * 4096 * 4096;
+double square_product_time(const Cluster& cluster, DataType type) {
+  const Attributes into = {{"dtype", std::string(type == DataType::kF32 ? "f32" : "bf16")}};
+  const Operation product = typed_operation("MatMul", {{{4096, 4096}, type}, {{4096, 4096}, type}}, into);
+  return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
+}
+
+TEST(RooflineCostsTest, MatmulsOfF32HaveAnEfficiencyOfTheirOwn) {
+  Cluster cluster = plain_cluster("dgx-a100");
   cluster.device.matmul_f32_efficiency_ppm = 1'000'000;
-  const auto time = [&](DataType type) {
-    const Operation product = typed_operation("MatMul", {{{4096, 4096}, type}, {{4096, 4096}, type}});
-    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
-  };
-  const double operations = 2.0 * 4096 * 4096 * 4096;
-  EXPECT_NEAR(time(DataType::kF32), operations / 19.5, 1);
-  EXPECT_NEAR(time(DataType::kBF16), operations / (0.5 * 312), 1);
+  const auto time = [&](DataType type) { return square_product_time(cluster, type); };
+  EXPECT_NEAR(time(DataType::kF32), kSquareProduct / 19.5, 1);
+  EXPECT_NEAR(time(DataType::kBF16), kSquareProduct / (0.5 * 312), 1);
   cluster.tf32 = Tf32::kAll;
-  EXPECT_NEAR(time(DataType::kF32), operations / (0.5 * 156), 1) << "by matrix units";
+  EXPECT_NEAR(time(DataType::kF32), kSquareProduct / (0.5 * 156), 1) << "by matrix units";
   cluster.tf32 = Tf32::kNone;
   cluster.device.matmul_f32_efficiency_ppm.reset();
-  EXPECT_NEAR(time(DataType::kF32), operations / (0.5 * 19.5), 1);
+  EXPECT_NEAR(time(DataType::kF32), kSquareProduct / (0.5 * 19.5), 1);
 }
 
 TEST(RooflineCostsTest, MatmulsOfF8HaveAnEfficiencyOfTheirOwn) {
-  Cluster cluster = read_cluster("dgx-h100");
-  cluster.device.start = 0;
-  cluster.device.matrix_units = {};
-  cluster.device.matmul_efficiency_ppm = 500'000;
+  Cluster cluster = plain_cluster("dgx-h100");
   cluster.device.matmul_f8_efficiency_ppm = 800'000;
-  const auto time = [&](DataType type) {
-    const Operation product =
-        typed_operation("MatMul", {{{4096, 4096}, type}, {{4096, 4096}, type}}, {{"dtype", std::string("bf16")}});
-    return static_cast<double>(computation(RooflineCosts(cluster, make_mesh(cluster)), product, 0));
-  };
-  const double operations = 2.0 * 4096 * 4096 * 4096;
-  EXPECT_NEAR(time(DataType::kF8E4M3), operations / (0.8 * 1979), 1);
-  EXPECT_NEAR(time(DataType::kBF16), operations / (0.5 * 989), 1);
+  const auto time = [&](DataType type) { return square_product_time(cluster, type); };
+  EXPECT_NEAR(time(DataType::kF8E4M3), kSquareProduct / (0.8 * 1979), 1);
+  EXPECT_NEAR(time(DataType::kBF16), kSquareProduct / (0.5 * 989), 1);
   cluster.device.matmul_f8_efficiency_ppm.reset();
-  EXPECT_NEAR(time(DataType::kF8E4M3), operations / (0.5 * 1979), 1);
+  EXPECT_NEAR(time(DataType::kF8E4M3), kSquareProduct / (0.5 * 1979), 1);
   EXPECT_THROW(computation(RooflineCosts(read_cluster("dgx-a100"), make_mesh(read_cluster("dgx-a100"))),
                            typed_operation("MatMul", {{{8, 8}, DataType::kF8E4M3}, {{8, 8}, DataType::kF8E4M3}}), 0),
                InputError)

@@ -349,6 +349,12 @@ fp8: [)" + marks + "]\n" + training + "parallel: {parallel_mode: data_parallel}\
   expect_has(export_plan(whole, "torchtitan").text, "  --model.converters float8\n");
   expect_has(export_plan(whole, "deepspeed").text, "products of layers.* multiply in f8");
   expect_has(export_plan(plan_of("layers.*", ""), "vllm").text, "  --quantization fp8\n");
+  const auto narrow = std::make_shared<const Model>(read_model_text(
+      "shardplan: 1\ninputs: {x: [32, 64]}\nparameters: {w: [64, 64]}\noperators: {y: {op: MatMul, in: [x, w]}}\n"
+      "int8_weights: [y]\n",
+      "m.yaml"));
+  const Plan of_narrow = ModelPlanner(narrow, read_cluster("dgx-h100"), {}).plan(Level::kRatio, "auto");
+  expect_has(export_plan(of_narrow, "vllm").text, "weights of y are stored in i8");
   for (const char* target : {"megatron", "torchtitan"}) {
     expect_has(export_plan(parts, target).text, "products in f8: layers.*.up");
     EXPECT_EQ(export_plan(whole, target).text.find("products in f8"), std::string::npos);

@@ -9,9 +9,9 @@
 
 #include "model/planned_model.h"
 #include "model/read_model.h"
-#include "simulator/execute/reference.h"
 #include "simulator/proof/prove.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/same_step.h"
 
 namespace shardplan {
 namespace {
@@ -39,15 +39,6 @@ std::size_t num_conversions(const OperatorGraph& graph) {
   return count;
 }
 
-std::map<std::string, TensorId> gradients_by_parameter(const OperatorGraph& graph) {
-  std::map<std::string, TensorId> gradients;
-  for (const TensorId id : graph.tensors().ids()) {
-    const std::optional<TensorId> parameter = graph.tensor(id).gradient_of;
-    if (parameter) gradients.emplace(graph.tensor(*parameter).name.str(), id);
-  }
-  return gradients;
-}
-
 struct Network {
   const char* path;
   std::map<std::string, std::int64_t> dims;
@@ -62,24 +53,7 @@ TEST_P(AutocastNetworks, ComputeTheSameStep) {
   const OperatorGraph wide = planned_graph(read_model_text(text, "wide.yaml", overrides));
   const OperatorGraph mixed = planned_graph(read_model_text(text + "\nautocast: bf16\n", "mixed.yaml", overrides));
   EXPECT_GT(num_conversions(mixed), num_conversions(wide) + 10);
-  const auto run = [&](const OperatorGraph& graph) {
-    const auto draw = [&](TensorId id, std::uint64_t) {  // the scale of parameters depends on what reads them
-      return draw_tensor(wide, *wide.find_tensor(graph.tensor(id).name.str()), 5, 0);
-    };
-    return run_reference(graph, draw, 5, 0, Precision::kFloat64);
-  };
-  const ReferenceStep expected = run(wide), found = run(mixed);
-  EXPECT_NEAR(found.tensors[*mixed.loss()][0], expected.tensors[*wide.loss()][0], 1e-12);
-  const std::map<std::string, TensorId> of_wide = gradients_by_parameter(wide),
-                                        of_mixed = gradients_by_parameter(mixed);
-  ASSERT_EQ(of_wide.size(), of_mixed.size());
-  for (const auto& [name, id] : of_wide) {
-    EXPECT_EQ(mixed.tensor(of_mixed.at(name)).type, wide.tensor(id).type) << name;
-    const TensorValues& a = expected.tensors[id];
-    const TensorValues& b = found.tensors[of_mixed.at(name)];
-    ASSERT_EQ(a.size(), b.size()) << name;
-    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9) << name;
-  }
+  expect_same_step(wide, mixed);
 }
 
 const Network kNetworks[] = {

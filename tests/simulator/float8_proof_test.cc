@@ -2,14 +2,13 @@
 // plans are proven.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
 #include "model/planned_model.h"
 #include "model/read_model.h"
-#include "simulator/execute/reference.h"
 #include "simulator/proof/prove.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/same_step.h"
 
 namespace shardplan {
 namespace {
@@ -50,31 +49,7 @@ TEST(Float8Proof, TheStepIsThatOfTheUnmarkedModel) {
   const OperatorGraph plain = planned_graph(read_model_text(text_with("", false), "plain.yaml"));
   const OperatorGraph marked = planned_graph(read_model_text(text_with("", true), "marked.yaml"));
   EXPECT_GT(marked.operators().size(), plain.operators().size() + 10);
-  const auto run = [&](const OperatorGraph& graph) {
-    const auto draw = [&](TensorId id, std::uint64_t) {  // the scale of parameters depends on what reads them
-      return draw_tensor(plain, *plain.find_tensor(graph.tensor(id).name.str()), 5, 0);
-    };
-    return run_reference(graph, draw, 5, 0, Precision::kFloat64);
-  };
-  const ReferenceStep expected = run(plain), found = run(marked);
-  EXPECT_NEAR(found.tensors[*marked.loss()][0], expected.tensors[*plain.loss()][0], 1e-12);
-  std::map<std::string, TensorId> gradients;
-  for (const TensorId id : marked.tensors().ids()) {
-    if (const std::optional<TensorId> parameter = marked.tensor(id).gradient_of)
-      gradients.emplace(marked.tensor(*parameter).name.str(), id);
-  }
-  std::size_t compared = 0;
-  for (const TensorId id : plain.tensors().ids()) {
-    if (!plain.tensor(id).gradient_of) continue;
-    const std::string name = plain.tensor(*plain.tensor(id).gradient_of).name.str();
-    ASSERT_TRUE(gradients.contains(name)) << name;
-    EXPECT_EQ(marked.tensor(gradients.at(name)).type, plain.tensor(id).type) << name;
-    const TensorValues &a = expected.tensors[id], &b = found.tensors[gradients.at(name)];
-    ASSERT_EQ(a.size(), b.size()) << name;
-    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9) << name;
-    ++compared;
-  }
-  EXPECT_EQ(compared, 11u);
+  EXPECT_EQ(expect_same_step(plain, marked), 11u);
 }
 
 // Any strategies of all operators, casts among them, with micro-batches and recomputation.

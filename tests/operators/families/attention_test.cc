@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "operators/catalogue.h"
+#include "operators/per_device.h"
 #include "tests/operators/family_fixture.h"
 
 namespace shardplan {
@@ -190,6 +191,12 @@ TEST_F(AttentionTest, KeysAndValuesMayBeOfF8) {
   EXPECT_EQ(made_of(DataType::kBF16, DataType::kF8E4M3, DataType::kF8E4M3), DataType::kBF16);
   EXPECT_THROW(made_of(DataType::kBF16, DataType::kF8E4M3, DataType::kBF16), InputError);
   EXPECT_THROW(made_of(DataType::kBF16, DataType::kF32, DataType::kF32), InputError);
+  const TensorType wide{{2, 4, 8, 16}, DataType::kBF16}, narrow{{2, 4, 8, 16}, DataType::kF8E4M3};
+  const TensorType lse{{2, 4, 8}, DataType::kF32};
+  const Operation gradient =
+      make_operation(*find_graph_operator_type("FlashAttentionGrad"), {}, {wide, wide, narrow, narrow, wide, lse});
+  ASSERT_EQ(gradient.results.size(), 3u);
+  for (const TensorType& result : gradient.results) EXPECT_EQ(result, wide);
 }
 
 TEST_F(AttentionTest, KeepsNoScores) {
