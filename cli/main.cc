@@ -1,5 +1,3 @@
-#include <malloc.h>
-
 #include <exception>
 #include <new>
 
@@ -8,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/own_memory.h"
 #include "cli/terminal.h"
 #include "simulator/execute/reference.h"
 
@@ -27,10 +26,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace shardplan;
-  // Tables of some megabytes are allocated and freed often: memory returned to the system would be cleared again page
-  // by page.
-  mallopt(M_MMAP_THRESHOLD, 64 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  set_up_memory(argv);
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {
