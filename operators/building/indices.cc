@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "operators/building/rule_builder.h"
+#include "operators/operator_type.h"
 
 namespace shardplan {
 
