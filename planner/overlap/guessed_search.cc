@@ -28,12 +28,11 @@ std::optional<Choice> best_start(std::span<const Choice> choices, const Strategy
 
 }  // namespace
 
-std::optional<Choice> shortest_by(const Guess& guess, const SearchedModel& model, const GuessedSearch& search) {
-  StrategyProblem guessed = model.guessed(guess);
-  for (Bytes& limit : guessed.memory_limits) limit = std::min(limit, search.most_held);
+std::optional<Choice> shortest_by(StrategyProblem estimated, const SearchedModel& model, const GuessedSearch& search) {
+  for (Bytes& limit : estimated.memory_limits) limit = std::min(limit, search.most_held);
   std::optional<TiedProblem> tied;
-  if (model.ties) tied = tied_problem(guessed, *model.ties);
-  const StrategyProblem& searched = tied ? tied->problem : guessed;
+  if (model.ties) tied = tied_problem(estimated, *model.ties);
+  const StrategyProblem& searched = tied ? tied->problem : estimated;
   LevelOptions options = search.options;
   options.start = best_start(search.starts, searched, tied);
   options.wants_bound = false;
@@ -43,6 +42,10 @@ std::optional<Choice> shortest_by(const Guess& guess, const SearchedModel& model
   const LevelResult found = search_level(searched, *make_search(kDefaultSearch), options);
   if (!found.choice) return std::nullopt;
   return tied ? tied->expanded(*found.choice) : *found.choice;
+}
+
+std::optional<Choice> shortest_by(const Guess& guess, const SearchedModel& model, const GuessedSearch& search) {
+  return shortest_by(model.guessed(guess), model, search);
 }
 
 }  // namespace shardplan

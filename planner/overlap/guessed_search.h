@@ -17,8 +17,11 @@ struct GuessedSearch {
   Bytes most_held = kUnlimitedBytes;  // memory per device, if the problem's limits are not lower
 };
 
-/// The choice that takes the least time by a guess (planner/overlap/guessed_problem.h), as far as the limits permit;
-/// with uniform layers if `model` ties them. Nothing if none is found that fits.
+/// The choice that costs the least in a problem that estimates the steps of the model's choices, as far as the limits
+/// permit; with uniform layers if `model` ties them. Nothing if none is found that fits.
+std::optional<Choice> shortest_by(StrategyProblem estimated, const SearchedModel& model, const GuessedSearch& search);
+
+/// The same by a guess (planner/overlap/guessed_problem.h).
 std::optional<Choice> shortest_by(const Guess& guess, const SearchedModel& model, const GuessedSearch& search);
 
 }  // namespace shardplan

@@ -36,6 +36,14 @@ void IncumbentPlan::try_all(const std::vector<Decisions>& decisions, std::option
   }
 }
 
+std::vector<Plan> IncumbentPlan::look_at(const std::vector<Decisions>& decisions) {
+  std::vector<Plan> plans;
+  for (std::optional<Plan>& trial : candidates(decisions, step())) {
+    if (trial) plans.push_back(*std::move(trial));
+  }
+  return plans;
+}
+
 void IncumbentPlan::try_leaner(const std::vector<Decisions>& decisions) {
   const Picoseconds longest = step() / 1000 * (1000 + kThousandthsToGain);
   for (std::optional<Plan>& trial : candidates(decisions, longest)) {

@@ -39,6 +39,8 @@ class IncumbentPlan {
     return plan_;
   }
   void try_all(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat);
+  /// Schedules these and takes none; fewer once the deadline is over.
+  std::vector<Plan> look_at(const std::vector<Decisions>& decisions);
   /// Takes one of these that holds at least 10 % less memory and takes at most 0.5 % longer than the plan now; of
   /// several the last that holds 10 % less than the one before.
   void try_leaner(const std::vector<Decisions>& decisions);

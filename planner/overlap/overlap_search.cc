@@ -1,6 +1,7 @@
 // In this order: rounds of weights and choices (weight_rounds.h), with estimated choices after the first one
 // (guessed_search.h); the best plans with one setting for the whole model (kind_search.h); a finer bound (step_proof.h);
-// a local search (near_search.h); a plan that needs less memory; the final order of the best plan.
+// choices by the windows of known plans (hiding_windows.h); a local search (near_search.h); a plan that needs less
+// memory; the final order of the best plan.
 #include "planner/overlap/overlap_search.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "base/side_by_side.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_search.h"
+#include "planner/overlap/hiding_windows.h"
 #include "planner/overlap/incumbent_plan.h"
 #include "planner/overlap/kind_search.h"
 #include "planner/overlap/link_levels.h"
@@ -37,6 +39,9 @@ constexpr std::uint64_t kGuessWork = 100'000'000;
 constexpr std::uint64_t kLargeGuessWork = 3'000'000'000;
 /// A step this near to its bound is not worth a guess.
 constexpr double kWorthAGuess = 0.025;
+/// Estimates by windows. Each round also sees the windows of the plans that the one before found.
+constexpr Hiding kHidings[] = {{15, 50}, {30, 100}};
+constexpr int kWindowRounds = 2;
 /// A step this near to its bound is good enough.
 constexpr double kWorthGoingOn = 0.05;
 /// At most this many rounds of the finer bound, fewer for larger problems.
@@ -110,6 +115,25 @@ class ShortestStep {
     }
   }
 
+  /// Schedules the choices that are the shortest if what the windows of known plans could hide is hidden. The best of
+  /// them is kept aside: the local search often gets further from the plan that it would replace.
+  void try_windows() {
+    if (rounds_.is_large()) return;
+    HidingWindows windows(model_);
+    windows.add(plan().program);
+    for (int round = 0; round < kWindowRounds && !deadline_.is_over(); ++round) {
+      const Picoseconds shortest = aside_ ? std::min(aside_->step, incumbent_.step()) : incumbent_.step();
+      if (is_near(shortest, least_, kWorthAGuess) || !is_promising(try_by(windows))) return;
+    }
+  }
+
+  /// Goes on from what was kept aside, if that is shorter than the plan by now.
+  void try_near_aside() {
+    if (!aside_ || aside_->step >= incumbent_.step()) return;
+    incumbent_.try_all({aside_->decisions}, std::nullopt);
+    try_near();
+  }
+
   /// Looks for a plan that holds much less memory and takes hardly longer.
   void try_lean() {
     const std::optional<Choice> planned = this->planned();
@@ -143,6 +167,7 @@ class ShortestStep {
                                 {"rounds of the bound", proven_.rounds},
                                 {"guesses", guesses_},
                                 {"kinds searched", kinds_},
+                                {"choices by windows", windows_},
                                 {"near choices", near_.tried()},
                                 {"choices ordered", incumbent_.ordered()},
                                 {"taken", incumbent_.taken()}}});
@@ -228,6 +253,37 @@ class ShortestStep {
     return shardplan::shortest_by(guess, model_, {rounds_.choices(), search_.options, work, most_held});
   }
 
+  /// Schedules the choices that are the shortest by these windows, and adds theirs. Returns the shortest step;
+  /// kForbidden if no choice is new.
+  Picoseconds try_by(HidingWindows& windows) {
+    const std::optional<Choice> planned = this->planned();
+    if (!planned) return kForbidden;
+    const Choice starts[] = {*planned};
+    std::vector<std::optional<Choice>> found(std::size(kHidings));
+    side_by_side(num_processors(kSearchedAtOnce), found.size(), [&](std::size_t, std::size_t i) {
+      found[i] = shardplan::shortest_by(windows.estimated(kHidings[i]), model_, {starts, search_.options, kGuessWork});
+    });
+    windows_ += std::ssize(found);
+    std::vector<Decisions> decisions;
+    for (const std::optional<Choice>& choice : found) {
+      if (!choice || rounds_.is_known(*choice) || weigh(*choice) >= incumbent_.step()) continue;
+      decisions.push_back(model_.decisions_of(*choice));
+      rounds_.add_scheduled(*choice);
+    }
+    Picoseconds least = kForbidden;
+    for (const Plan& plan : incumbent_.look_at(decisions)) {
+      windows.add(plan.program);
+      const Picoseconds step = plan.time.step();
+      least = std::min(least, step);
+      if (plan.fits() && step < (aside_ ? aside_->step : incumbent_.step())) {
+        aside_ = Aside{{plan.strategies, plan.versions}, step};
+      }
+    }
+    return least;
+  }
+  /// Whether another round may find what is shorter than the plan.
+  bool is_promising(Picoseconds step) const { return step < incumbent_.step() / 100 * (100 + kPercentOff); }
+
   /// Schedules the best plans of kinds, by estimates of their steps.
   void try_kinds() {
     // Where little repeats, a kind takes about as long as the whole search, and helps less.
@@ -285,7 +341,12 @@ class ShortestStep {
   std::optional<Picoseconds> free_bound_;
   ProvenStep proven_;
   bool is_one_block_ahead_ = false;
-  std::int64_t guesses_ = 0, kinds_ = 0;
+  struct Aside {
+    Decisions decisions;
+    Picoseconds step = 0;
+  };
+  std::optional<Aside> aside_;
+  std::int64_t guesses_ = 0, kinds_ = 0, windows_ = 0;
 };
 
 }  // namespace
@@ -319,7 +380,9 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   } else {
     shortest.bound_free();
   }
+  shortest.try_windows();
   shortest.try_near();
+  shortest.try_near_aside();
   shortest.try_lean();
   shortest.refine_order();
   return shortest.result();
