@@ -127,6 +127,12 @@ class Streams {
     bool has_begun = false;
   };
 
+  /// A gather in pieces that a product reads while it runs: the rest of the product that needs its last piece.
+  struct LastPiece {
+    Picoseconds rest = 0;
+    ValueId input;
+  };
+
   void run(std::size_t begin, std::size_t end) {
     std::size_t early = is_last_run_ && begin < loop_ ? 0 : early_.size();
     for (std::size_t i = begin; i < end;) {
@@ -161,11 +167,13 @@ class Streams {
       while (pending_[input] != kNobody && !begins_with(input)) SHARDPLAN_CHECK(advance(nullptr));
     }
     const Picoseconds time = order_[i].time;
-    Picoseconds behind_gathers = 0;  // the rest of the kernel when it needs their last pieces
+    gathers_.clear();
     for (const ValueId input : inputs) {
       const std::uint32_t flight = pending_[input];
-      if (flight != kNobody) behind_gathers = std::max(behind_gathers, time / order_[flights_[flight].begin].pieces);
+      if (flight != kNobody) gathers_.push_back({time / order_[flights_[flight].begin].pieces, input});
     }
+    std::stable_sort(gathers_.begin(), gathers_.end(),
+                     [](const LastPiece& a, const LastPiece& b) { return a.rest > b.rest; });
     const Picoseconds began = now_;
     Picoseconds left = time;
     const auto run_until = [&](Picoseconds rest) {
@@ -178,12 +186,13 @@ class Streams {
       run_until(time - time / order_[i + 1].pieces);
       communicate(i + 1, i + 2, now_);
     }
-    run_until(behind_gathers);
+    run_until(gathers_.empty() ? 0 : gathers_.front().rest);
     bool waits = false;
-    for (const ValueId input : inputs) {
-      for (; pending_[input] != kNobody; waits = true) SHARDPLAN_CHECK(advance(nullptr));
+    for (const LastPiece& piece : gathers_) {
+      if (piece.rest < left) run_until(piece.rest);
+      for (; pending_[piece.input] != kNobody; waits = true) SHARDPLAN_CHECK(advance(nullptr));
     }
-    if (waits || behind_gathers > 0) run_until(0);
+    if (waits || left > 0) run_until(0);
     if (i < result_.last_run.size()) result_.last_run[i] = began;
     if (!was_issued_[i]) {
       result_.spans[i] = {began, now_};
@@ -401,6 +410,7 @@ class Streams {
   std::vector<std::uint32_t> free_;                   // free positions in `flights_`
   std::vector<std::uint32_t> active_;                 // flights that run
   std::vector<std::uint32_t> tried_, ended_, freed_;  // scratch of `begin_if_possible` and `advance`
+  std::vector<LastPiece> gathers_;                    // scratch of `compute`: longest rest first
   std::vector<std::deque<std::uint32_t>> queues_;     // by level: flights that are issued and not finished
   Picoseconds kernels_ = 0;                           // when the last kernel ended
   std::vector<Picoseconds> links_;                    // by level: when the last flight that used it ended

@@ -15,7 +15,8 @@ struct TableOrder;  // program/instruction_table.h
 ///     the levels of links that it uses are free, and the first reader of its output waits for it. Collectives that
 ///     share a level run in program order; on different levels they run at the same time.
 ///   - A gather in pieces (`Instruction::in_pieces`) and a product that reads it start together, with as many pieces
-///     as the group has devices; the product's last piece waits for the end of the gather. A scatter in pieces right
+///     as the group has devices; the product's last piece waits for the end of the gather, also where it reads two
+///     gathers with different numbers of pieces. A scatter in pieces right
 ///     after its product starts when the first piece of the product is done, and ends no earlier than the product.
 ///   - A bucket (`ParallelProgram::buckets`) is one collective: it starts when the inputs of all members are ready.
 ///   - Collectives issued in the last iteration of the loop (program/last_run.h) are issued after the producers of

@@ -1,6 +1,7 @@
 // The program as its users run it: exit codes, and one page of each command.
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <chrono>
 #include <functional>
@@ -64,6 +65,21 @@ TEST(ProgramTest, ExitsAsDocumented) {
 }
 
 /// Options given together with a plan.json take effect, or are rejected.
+// The program starts itself again to use large pages, unless the setting that does that is given.
+TEST(ProgramTest, PagesOfMemoryDoNotMatter) {
+  const char* const given = getenv("GLIBC_TUNABLES");
+  const std::string before = given == nullptr ? "" : given;
+  unsetenv("GLIBC_TUNABLES");
+  const ProgramRun large = run_program("plan configs/mlp.yaml --dim B=64");
+  setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0", 1);
+  const ProgramRun small = run_program("plan configs/mlp.yaml --dim B=64");
+  given == nullptr ? unsetenv("GLIBC_TUNABLES") : setenv("GLIBC_TUNABLES", before.c_str(), 1);
+  EXPECT_EQ(large.exit_code, kDone);
+  EXPECT_EQ(small.exit_code, kDone);
+  EXPECT_NE(large.out, "");
+  EXPECT_EQ(large.out, small.out);
+}
+
 TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
   const ProjectFolder folder;
   const ProgramRun written = run_program("plan configs/mlp.yaml --out out --seed 3", folder.path());

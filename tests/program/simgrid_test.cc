@@ -16,6 +16,7 @@
 #include <xbt/log.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <simgrid/s4u.hpp>
@@ -162,37 +163,38 @@ class Replay {
   }
 
   /// A product beside collectives in pieces is split where the first piece of its result is done, and where it needs
-  /// the last gathered pieces. Without such collectives it is not split.
+  /// the last piece of each gather. Without such collectives it is not split.
   void compute(std::size_t i) {
     const Picoseconds time = order_[i].time;
     const bool scatters = order_.scatters_pieces_behind(i);
-    std::int64_t pieces = 0;  // of its gathers
-    Set before{kernel_}, gathers;
+    std::map<Picoseconds, Set, std::greater<>> gathers;  // by the rest of the product that needs their last pieces
+    Set before{kernel_};
     for (const ValueId input : order_.inputs(i)) {
       const auto gather = gathers_in_pieces_.find(input);
       if (order_[i].is_product && gather != gathers_in_pieces_.end()) {
-        if (pieces > 0 && pieces != gather->second.pieces)
-          throw std::logic_error("gathers of different numbers of pieces");
-        pieces = gather->second.pieces;
         before.insert(gather->second.begin);
-        gathers.insert(made_by_[input].begin(), made_by_[input].end());
+        gathers[time / gather->second.pieces].insert(made_by_[input].begin(), made_by_[input].end());
       } else {
         before.insert(made_by_[input].begin(), made_by_[input].end());
       }
     }
-    const Picoseconds first_piece = scatters ? time / order_[i + 1].pieces : 0;
-    const Picoseconds last_piece = pieces > 0 ? time / pieces : 0;
     std::vector<ActivityPtr> parts;
-    const auto part = [&](Picoseconds of, Set after) {
-      parts.push_back(add(Platform::get().kernel(of), std::move(after)));
+    Picoseconds left = time;
+    const auto run_until = [&](Picoseconds rest, Set after) {
+      parts.push_back(add(Platform::get().kernel(left - rest), std::move(after)));
       kernel_ = parts.back().get();
+      left = rest;
     };
-    part(scatters ? first_piece : time - last_piece, before);
-    if (scatters) part(time - first_piece - last_piece, {kernel_});
-    if (pieces > 0) {
-      gathers.insert(kernel_);
-      part(last_piece, gathers);
+    if (scatters) {
+      run_until(time - time / order_[i + 1].pieces, before);
+      before = {kernel_};
     }
+    for (auto& [rest, of_rest] : gathers) {
+      run_until(rest, before);
+      before = std::move(of_rest);
+      before.insert(kernel_);
+    }
+    run_until(0, before);
     made(i, parts.front(), parts.back());
     if (!scatters) return;
     const ActivityPtr message = communicate(i + 1, i + 2, {parts.front().get()}, Waits::kNotForInputs);
