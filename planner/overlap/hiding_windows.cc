@@ -81,7 +81,6 @@ class OperatorTimes {
         if ((instruction.links >> busiest & 1) != 0) usage_.add_collective(span);
         continue;
       }
-      if (instruction.time == 0 && !instruction.op) continue;
       usage_.add_kernel(span);
       OverlappedTimeline::Span last = span;
       if (i < in_loop && !line_.last_run.empty()) {
@@ -166,7 +165,7 @@ StrategyProblem HidingWindows::estimated(const Hiding& hiding) const {
     if (!of_group[group]) {
       const Window& sum = sums_[group];
       const Picoseconds room = percent(sum.kernels / (members_[group] * plans_), hiding.room_percent);
-      const std::int64_t busy = sum.kernels > 0 ? percent(sum.busy, 100) * 100 / sum.kernels : 0;
+      const auto busy = sum.kernels > 0 ? static_cast<std::int64_t>(Int128{sum.busy} * 100 / sum.kernels) : 0;
       const std::int64_t crowded = std::max<std::int64_t>(0, (busy - kRoomyPercent) * 100 / (100 - kRoomyPercent));
       CostMatrix matrix = result.matrices[result.edges[id].matrix];
       bool is_changed = false;

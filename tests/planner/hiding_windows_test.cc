@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
 
 #include "costmodel/cluster/cluster.h"
 #include "model/read_model.h"
