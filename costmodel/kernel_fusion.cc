@@ -12,8 +12,8 @@
 //   - A bias that is added to a contraction is added while the contraction writes; a weight of one byte that is cast for
 //     a contraction alone is widened while the contraction reads.
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
-//     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them.
-//     A transpose of what a fused kernel makes is its way of writing.
+//     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them,
+//     and otherwise a kernel that reads strides. A transpose of what a fused kernel makes is its way of writing.
 // Libraries alone (`Fusion::kLibrary`, eager PyTorch) make no chains: of these rules only those about the optimizer,
 // the bias and strided reads apply; and sums, and in f16 softmaxes, convert what they read to the type of their result
 // (PyTorch's `dtype`, which autocast sets). Hand-written kernels (`Fusion::kHandWritten`, Megatron-LM: Narayanan et al., SC'21,
@@ -393,12 +393,12 @@ class FusedChains {
   // ---- moves
 
   /// Whether every reader of the tensor, also through views that keep the strides, is a kernel that reads strided
-  /// memory.
+  /// memory. A concatenation that copies is one; where its operands are made in its result, none reads them.
   bool is_read_in_strides(TensorId tensor, bool only_last) const {
     if (graph_.tensor(tensor).is_output || graph_.tensor(tensor).updates) return false;
     const auto& readers = graph_.tensor(tensor).readers;
     return std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
-      if (kinds_[reader.op] == KernelKind::kMove) return result_.traffic[reader.op].is_free && !joins(reader.op);
+      if (kinds_[reader.op] == KernelKind::kMove) return result_.traffic[reader.op].is_free != joins(reader.op);
       if (kinds_[reader.op] != KernelKind::kView) return is_fusable(reader.op) || is_contraction(reader.op);
       const TensorId view = op_(reader.op).results[0];
       const bool merges =

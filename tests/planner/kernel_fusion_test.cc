@@ -124,6 +124,21 @@ TEST(KernelFusionTest, MovesAreViewsWhereStridesAreRead) {
   EXPECT_FALSE(tested.of("back").is_free);  // the reshape merges heads that are apart in memory
 }
 
+/// One of the two copies: a concatenation that reads slices where they are, or slices that are written where it is.
+TEST(KernelFusionTest, SlicesAreCopiedByTheConcatenationOrIntoIt) {
+  const auto copies = [](const std::string& joined, Fusion fusion) {
+    const Fused tested = fused(
+        "inputs: {x: [8, 64]}\noperators:\n  cut: {op: Split, in: x, axis: 1, output_num: 2, out: [a, b]}\n"
+        "  joined: {op: Concat, in: " +
+            joined + ", axis: 1}\n",
+        fusion);
+    return fmt::format("{}{}", tested.of("cut").is_free ? "" : "cut ", tested.of("joined").is_free ? "" : "joined ");
+  };
+  EXPECT_EQ(copies("[b, a]", Fusion::kLibrary), "joined ");
+  EXPECT_EQ(copies("[b, a]", Fusion::kElementwise), "cut ");
+  EXPECT_EQ(copies("[b, a, x]", Fusion::kElementwise), "joined ") << "x must be copied, so the kernel reads all three";
+}
+
 TEST(KernelFusionTest, LibrariesCopyMatricesThatLieAtTwoDistances) {
   const auto is_view = [](const std::string& shape, const std::string& perm) {
     return fused("inputs: {x: " + shape + ", y: [2, 12, 24, 64]}\noperators:\n  t: {op: Transpose, in: x, perm: " +
