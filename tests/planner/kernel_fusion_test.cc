@@ -254,6 +254,24 @@ operators:
   EXPECT_EQ(joined, 0u);
 }
 
+TEST(KernelFusionTest, ABlockInsideWhatIsNotCompiledMayBe) {
+  const Fused tested = fused(R"(
+inputs: {x: [8, 8]}
+blocks:
+  chain:
+    inputs: {x: [8, 8]}
+    operators: {a: {op: ReLU, in: x}, b: {op: Tanh, in: a}}
+  eager:
+    inputs: {x: [8, 8]}
+    operators:
+      apart:    {block: chain, in: x}
+      together: {block: chain, in: apart, compiled: true}
+operators: {y: {block: eager, in: x, compiled: false}}
+)");
+  for (const char* name : {"y.apart.a", "y.apart.b", "y.together.a"}) EXPECT_TRUE(tested.of(name).is_started) << name;
+  EXPECT_FALSE(tested.of("y.together.b").is_started);
+}
+
 /// Weight-only quantisation: the product reads the byte.
 TEST(KernelFusionTest, AProductWidensAWeightOfOneByte) {
   constexpr char kText[] = R"(
