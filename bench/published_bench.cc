@@ -175,6 +175,9 @@ Special settings, with their sources:
   is taken not to (`zigzag`), by its steps with sequences of 128k and more. NeMo casts weights once in a step, our plans with every micro-batch.
 - Of NG, the steps by which GPT-2 became faster, only the first was used for fitting (`efficiency: {matmul_f32}`). Eager PyTorch's loss and mask are written
   as its kernels are; its products with an odd vocabulary are slow (`efficiency: {odd_rows}`, from another source).
+- AutoModel's mixtures of experts are written as its kernels of that time are: eager rotations and losses, biases of experts added in slices that are copied
+  together again, in f32 where probabilities are factors, and one compiled activation. Its balanced choices follow each other, so a token's experts belong
+  to one or two devices of a node; DeepEP sends it once to each node, and there once to each device, which copies it for its experts.
 - MindSpore's compiler for Ascend 910 fuses elementwise operators with each other and into products (`fusion: elementwise`). Without that its six
   ResNet-50 would take 1.24 to 1.31 of the published times. Of these eleven runs MS-RN50-b256-g1, MS-BERT-base-g8 and MS-NEZHA-g8 were used for fitting. Of
   the seven on 910B three with a compiler were (MF-L2-7B-acc, MF-L2-13B, MF-L3-8B); tensor parallelism over its links (AS) was not.
@@ -187,8 +190,8 @@ Causes of the largest errors:
 - DTensor copies a sequence that it gathers or scatters along a dimension behind the batch, which our plans do not count; this may be why TT-8B-tp8, with
   twelve sequences on each device, takes longer. Megatron-LM's sequences come first.
 - Without a backward pass products reach more of an A100 than in training, where its efficiency was fitted (TRT-7B-a100-p2048).
-- AutoModel adds the biases of gpt-oss's experts expert by expert, in slices that it copies together again; our plan adds them
-  in one kernel. No constant was fitted to mixtures of experts.
+- AutoModel's host waits in each layer until it knows how many tokens arrive, and starts eager kernels one by one; our plans count no time on the
+  host. No constant was fitted to mixtures of experts.
 - MindFormers' steps of one sequence per device (MF-L2-7B, MF-BC2-7B) may wait for weights and gradients, which our plans hide.
 - MLPerf's U-Net for volumes: convolutions with 32 to 64 channels at 128 voxels a side may run below the efficiency that was met on ResNet-50.
 - Why timm's Swin-T takes longer is not known. Eager PyTorch may copy windows more often.
