@@ -42,6 +42,9 @@ constexpr double kWorthAGuess = 0.025;
 /// Estimates by windows. Each round also sees the windows of the plans that the one before found.
 constexpr Hiding kHidings[] = {{15, 50}, {30, 100}};
 constexpr int kWindowRounds = 2;
+/// Problems of more matrix entries than this have the first estimate only: the second took as long again and shortened
+/// no step by more than a thousandth.
+constexpr std::size_t kEntriesOfAllHidings = 5'000'000;
 /// A step this near to its bound is good enough.
 constexpr double kWorthGoingOn = 0.05;
 /// At most this many rounds of the finer bound, fewer for larger problems.
@@ -259,7 +262,8 @@ class ShortestStep {
     const std::optional<Choice> planned = this->planned();
     if (!planned) return kForbidden;
     const Choice starts[] = {*planned};
-    std::vector<std::optional<Choice>> found(std::size(kHidings));
+    const std::size_t hidings = rounds_.affordable(kEntriesOfAllHidings, 1) > 0 ? std::size(kHidings) : 1;
+    std::vector<std::optional<Choice>> found(hidings);
     side_by_side(num_processors(kSearchedAtOnce), found.size(), [&](std::size_t, std::size_t i) {
       found[i] = shardplan::shortest_by(windows.estimated(kHidings[i]), model_, {starts, search_.options, kGuessWork});
     });
