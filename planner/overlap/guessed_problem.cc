@@ -3,13 +3,11 @@
 #include <map>
 #include <utility>
 
-#include "base/integer.h"
-
 namespace shardplan {
 namespace {
 
-std::int64_t percent_of(const ModelProblem::Communicated& of, const OperatorGraph& graph,
-                        const TensorVersions& versions, const Guess& guess) {
+std::int64_t counted_percent(const ModelProblem::Communicated& of, const OperatorGraph& graph,
+                             const TensorVersions& versions, const Guess& guess) {
   const TensorVersion* version = of.version ? &versions.all[*of.version] : nullptr;
   if (version != nullptr && version->kind == TensorVersion::Kind::kUpdated) return guess.new_weights;
   const GraphTensor& tensor =
@@ -19,23 +17,29 @@ std::int64_t percent_of(const ModelProblem::Communicated& of, const OperatorGrap
 }
 
 std::int64_t guessed(std::int64_t cost, std::int64_t percent) {
-  return cost < kForbidden ? multiply_divide(cost, percent, 100) : cost;
+  return cost < kForbidden ? percent_of(cost, percent) : cost;
 }
 
 }  // namespace
 
+StrategyProblem without_matrices(const StrategyProblem& problem) {
+  return {problem.name,  problem.strategy_tables, problem.usage_tables, {},
+          problem.nodes, problem.edges,           problem.memory_limits};
+}
+
 StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                 const Guess& guess) {
-  StrategyProblem result = problem.problem;
+  StrategyProblem result = without_matrices(problem.problem);
   std::map<std::pair<MatrixId, std::int64_t>, MatrixId> scaled;
   for (const EdgeId id : result.edges.ids()) {
-    const std::int64_t percent = percent_of(problem.communicated[id], graph, versions, guess);
-    if (percent == 100) continue;
+    const std::int64_t percent = counted_percent(problem.communicated[id], graph, versions, guess);
     MatrixId& matrix = result.edges[id].matrix;
-    const auto [known, is_new] = scaled.try_emplace({matrix, percent}, matrix);
+    const auto [known, is_new] = scaled.try_emplace({matrix, percent});
     if (is_new) {
-      CostMatrix part = result.matrices[matrix];
-      for (std::int64_t& cost : part.costs) cost = guessed(cost, percent);
+      CostMatrix part = problem.problem.matrices[matrix];
+      if (percent != 100) {
+        for (std::int64_t& cost : part.costs) cost = guessed(cost, percent);
+      }
       known->second = result.matrices.push_back(std::move(part));
     }
     matrix = known->second;
@@ -55,7 +59,7 @@ Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph
     const ProblemEdge& edge = costs.edges[id];
     const std::int64_t cost =
         costs.matrices[edge.matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
-    sum += guessed(cost, percent_of(problem.communicated[id], graph, versions, guess));
+    sum += guessed(cost, counted_percent(problem.communicated[id], graph, versions, guess));
   }
   return sum;
 }

@@ -22,6 +22,14 @@ inline constexpr Guess kMostlyHidden{25, 100};
 StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                                 const Guess& guess);
 
+/// `percent` of a cost that is at least 0 and not forbidden, rounded up; at most 1000 percent, so that 64 bits suffice.
+inline std::int64_t percent_of(std::int64_t cost, std::int64_t percent) {
+  return cost / 100 * percent + (cost % 100 * percent + 99) / 100;
+}
+
+/// The problem without its matrices: its edges must get others.
+StrategyProblem without_matrices(const StrategyProblem& problem);
+
 /// The cost of one choice in that problem.
 Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                          const Guess& guess, const Choice& choice);

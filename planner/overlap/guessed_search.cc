@@ -31,7 +31,10 @@ std::optional<Choice> best_start(std::span<const Choice> choices, const Strategy
 std::optional<Choice> shortest_by(StrategyProblem estimated, const SearchedModel& model, const GuessedSearch& search) {
   for (Bytes& limit : estimated.memory_limits) limit = std::min(limit, search.most_held);
   std::optional<TiedProblem> tied;
-  if (model.ties) tied = tied_problem(estimated, *model.ties);
+  if (model.ties) {
+    tied = tied_problem(estimated, *model.ties);
+    estimated = {};
+  }
   const StrategyProblem& searched = tied ? tied->problem : estimated;
   LevelOptions options = search.options;
   options.start = best_start(search.starts, searched, tied);

@@ -157,28 +157,36 @@ void HidingWindows::add(const ParallelProgram& program) {
 
 StrategyProblem HidingWindows::estimated(const Hiding& hiding) const {
   SHARDPLAN_CHECK(plans_ > 0);
-  StrategyProblem result = model_.problem.problem;
-  const auto percent = [](std::int64_t of, std::int64_t share) { return multiply_divide(of, share, 100); };
+  const StrategyProblem& known = model_.problem.problem;
+  StrategyProblem result = without_matrices(known);
   std::vector<std::optional<MatrixId>> of_group(members_.size());
+  std::map<MatrixId, MatrixId> unchanged;
   for (const EdgeId id : result.edges.ids()) {
     const std::uint32_t group = group_[id];
     if (!of_group[group]) {
       const Window& sum = sums_[group];
-      const Picoseconds room = percent(sum.kernels / (members_[group] * plans_), hiding.room_percent);
+      const Picoseconds room = percent_of(sum.kernels / (members_[group] * plans_), hiding.room_percent);
       const auto busy = sum.kernels > 0 ? static_cast<std::int64_t>(Int128{sum.busy} * 100 / sum.kernels) : 0;
       const std::int64_t crowded = std::max<std::int64_t>(0, (busy - kRoomyPercent) * 100 / (100 - kRoomyPercent));
-      CostMatrix matrix = result.matrices[result.edges[id].matrix];
+      const MatrixId of_edge = result.edges[id].matrix;
+      CostMatrix matrix = known.matrices[of_edge];
       bool is_changed = false;
       for (std::int64_t& cost : matrix.costs) {
         if (cost == 0 || cost >= kForbidden) continue;
         const Picoseconds exposed = std::max<Picoseconds>(0, cost - room);
-        const Picoseconds hidden = percent(cost, hiding.slowdown_percent);
-        const Picoseconds estimate = hidden + percent(exposed, 100 - hiding.slowdown_percent);
-        const Picoseconds least = percent(cost, std::min<std::int64_t>(100, crowded));
+        const Picoseconds hidden = percent_of(cost, hiding.slowdown_percent);
+        const Picoseconds estimate = hidden + percent_of(exposed, 100 - hiding.slowdown_percent);
+        const Picoseconds least = percent_of(cost, std::min<std::int64_t>(100, crowded));
         cost = std::max(estimate, least);
         is_changed = true;
       }
-      of_group[group] = is_changed ? result.matrices.push_back(std::move(matrix)) : result.edges[id].matrix;
+      if (is_changed) {
+        of_group[group] = result.matrices.push_back(std::move(matrix));
+      } else {
+        const auto [shared, is_new] = unchanged.try_emplace(of_edge);
+        if (is_new) shared->second = result.matrices.push_back(std::move(matrix));
+        of_group[group] = shared->second;
+      }
     }
     result.edges[id].matrix = *of_group[group];
   }

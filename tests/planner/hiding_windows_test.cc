@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/integer.h"
+#include "base/random.h"
 #include "costmodel/cluster/cluster.h"
 #include "model/read_model.h"
 #include "program/overlapped_timeline.h"
@@ -157,6 +159,17 @@ TEST(HidingWindowsTest, EstimatesFollowTheTimeline) {
 }
 
 // A gradient that is summed over micro-batches can only be reduced when the last of them is done with it.
+TEST(HidingWindowsTest, SharesOfCostsAreExactIn64Bits) {
+  Random random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto cost =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(kForbidden)) >> random.below(58));
+    const auto percent = static_cast<std::int64_t>(random.below(1001));
+    EXPECT_EQ(percent_of(cost, percent), multiply_divide(cost, percent, 100)) << cost << " " << percent;
+  }
+  EXPECT_EQ(percent_of(kForbidden - 1, 1000), multiply_divide(kForbidden - 1, 1000, 100));
+}
+
 TEST(HidingWindowsTest, OnlyTheLastMicroBatchHidesReductionsOfGradients) {
   const PlannedModel planned(
       read_model_text("shardplan: 1\nmodel: two\ncluster: dgx-a100\ndims: {B: 4096, H: 4096}\n"
