@@ -1,5 +1,6 @@
 #include "base/write_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,10 +15,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file under its temporary name; it is deleted unless it is put into place.
+/// Writes all of the text; returns the errno of a failure, or 0.
+int write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+/// Devices, pipes and open files (/dev/stdout, /proc/self/fd/3): renaming would put a file in their place.
+bool is_stream(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const bool is_there = !error && fs::exists(status) && !fs::is_directory(status);
+  return is_there && (!fs::is_regular_file(status) || path.starts_with("/dev/") || path.starts_with("/proc/"));
+}
+
+/// The file that a symbolic link stands for, which need not exist; other paths stay.
+std::string linked(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  fs::path result = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(result, error); ++i) {
+    const fs::path target = fs::read_symlink(result, error);
+    if (error) return path;
+    result = target.is_absolute() ? target : result.parent_path() / target;
+  }
+  return result.string();
+}
+
+/// A file under its temporary name; it is deleted unless it is put into place. A stream is written when it would be put
+/// into place.
 class PendingFile {
  public:
   PendingFile(std::string path, std::string_view text) : path_(std::move(path)) {
+    if (is_stream(path_)) {
+      for_stream_ = text;
+      return;
+    }
+    path_ = linked(path_);
     const fs::path folder = fs::path(path_).parent_path();
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
@@ -30,15 +71,7 @@ class PendingFile {
       temporary_.clear();
       cannot_write(path_, reason);
     }
-    int failure = 0;
-    for (std::size_t done = 0; done < text.size() && failure == 0;) {
-      const ssize_t written = write(file, text.data() + done, text.size() - done);
-      if (written > 0) {
-        done += static_cast<std::size_t>(written);
-      } else if (errno != EINTR) {
-        failure = errno;
-      }
-    }
+    int failure = write_all(file, text);
     // mkstemp creates private files; these are results to share, as far as the user's umask allows.
     const mode_t mask = umask(0);
     umask(mask);
@@ -49,7 +82,10 @@ class PendingFile {
       cannot_write(path_, failure);
     }
   }
-  PendingFile(PendingFile&& other) noexcept : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)) {
+  PendingFile(PendingFile&& other) noexcept
+      : path_(std::move(other.path_)),
+        temporary_(std::move(other.temporary_)),
+        for_stream_(std::move(other.for_stream_)) {
     other.temporary_.clear();
   }
   PendingFile& operator=(PendingFile&&) = delete;
@@ -58,13 +94,26 @@ class PendingFile {
   }
 
   void put_into_place() {
+    if (temporary_.empty()) {
+      write_stream();
+      return;
+    }
     if (rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
     temporary_.clear();
   }
 
  private:
+  void write_stream() const {
+    const int file = open(path_.c_str(), O_WRONLY | O_APPEND);
+    if (file < 0) cannot_write(path_, errno);
+    int failure = write_all(file, for_stream_);
+    if (close(file) != 0 && failure == 0) failure = errno;
+    if (failure != 0) cannot_write(path_, failure);
+  }
+
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;   // empty: a stream
+  std::string for_stream_;  // the text
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ struct NamedText {
 [[noreturn]] void cannot_write(const std::string& path, int reason);
 
 /// Writes one file, whole or not at all: under a temporary name next to it, which is then renamed. Creates missing
-/// parent folders. Throws InputError that names the file and the system's reason.
+/// parent folders. Of a symbolic link the file that it stands for is replaced; a device or a pipe is written to. Throws
+/// InputError that names the file and the system's reason.
 void write_file(const std::string& path, std::string_view text);
 
 /// Writes files into a folder, which is created if it is missing; other files in it are not touched. All files are

@@ -2,14 +2,17 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/write_files.h"
 
 namespace shardplan {
 
 void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!is_written || std::fflush(stdout) != 0) cannot_write("standard output", errno);
 }
 
 void notice(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }

@@ -5,7 +5,7 @@
 
 namespace shardplan {
 
-/// Writes a complete text to standard output; call at most once.
+/// Writes a complete text to standard output; call at most once. Throws InputError if it cannot be written.
 void print(const std::string& text);
 /// A line on standard error.
 void notice(const std::string& text);

@@ -1,8 +1,10 @@
 #include "base/write_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "tests/support/files.h"
@@ -34,6 +36,31 @@ TEST_F(WriteFilesTest, LeavesNothingBehindWhenItFails) {
   EXPECT_THROW(write_files(folder_.string(), {{"a", "new"}, {"b", "a folder is in the way"}}), InputError);
   EXPECT_FALSE(fs::exists(folder_ / "a"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(WriteFilesTest, WritesWhatALinkStandsFor) {
+  write_file((folder_ / "real").string(), "old");
+  fs::create_symlink("real", folder_ / "link");
+  fs::create_symlink("not/yet", folder_ / "dangling");
+  write_files(folder_.string(), {{"link", "new"}, {"dangling", "first"}});
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(text("real"), "new");
+  EXPECT_EQ(text("not/yet"), "first");
+}
+
+TEST_F(WriteFilesTest, WritesIntoAPipeAndADeviceInsteadOfReplacingThem) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::jthread reader([&] { read = content_of(pipe); });
+  write_file(pipe.string(), "through");
+  reader.join();
+  EXPECT_EQ(read, "through");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  fs::create_symlink("/dev/null", folder_ / "null");
+  write_file((folder_ / "null").string(), "nowhere");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "null"));
 }
 
 TEST_F(WriteFilesTest, NamesTheFileAndTheReason) {
