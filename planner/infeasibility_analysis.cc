@@ -239,6 +239,7 @@ class InfeasibilityAnalysis {
       remedy.cluster = fmt::format("{}x{}", name, more * nodes);
       try {
         const Cluster cluster = read_cluster(remedy.cluster);
+        if (cluster.num_devices() != more * smallest_.cluster.num_devices()) return;  // --device-num leaves some out
         note_if_fits(std::move(remedy), smallest_of(*smallest_.model, cluster, smallest_.options));
       } catch (const InputError&) {
         return;  // not a preset, or more nodes than one may have

@@ -22,6 +22,7 @@
 #include "report/plan_file/plan_json.h"
 #include "report/proof_report.h"
 #include "report/text/strategy_table.h"
+#include "simulator/execute/reference.h"
 #include "simulator/proof/prove.h"
 
 namespace shardplan {
@@ -104,7 +105,11 @@ int plan_model(PlanArguments arguments) {
     options.validation.stop = interrupt_token();
     if (shows_progress()) options.validation.progress = notice;
     begin_phase("proving the plan", PhaseEnd::kBySelf);
-    proof = prove(plan, options);
+    try {
+      proof = prove(plan, options);
+    } catch (const Stopped&) {
+      notice("stopped early: nothing is proven");  // the plan is printed and written all the same
+    }
   }
   std::optional<ProofRecord> record;
   if (proof) record = proof_record(*proof, arguments.planning.seed.value_or(0));
