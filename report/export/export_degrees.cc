@@ -212,6 +212,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
+  if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -277,6 +278,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   }
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
+  if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
@@ -331,6 +333,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   if (plan.model && !plan.model->fp8.empty()) {
     kept.differences.push_back(fmt::format("products of {} multiply in f8", fmt::join(plan.model->fp8, ", ")));
   }
+  if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it, as plan.py beside your program:",

@@ -80,6 +80,10 @@ class ShardyWriter {
     }
     text_ = mlir_comment(export_title(plan_));
     text_ += kShardyHowTo;
+    for (const std::string& what : left_to_the_program(plan_)) {
+      text_ += mlir_comment("cannot be expressed: " + what);
+      cannot_say_.push_back(what);
+    }
     text_ += fmt::format("module @plan {{\n  sdy.mesh @mesh = <[{}]{}>\n  func.func private @step(\n",
                          fmt::join(axes, ", "), order);
     std::vector<Item> arguments;

@@ -1,13 +1,16 @@
 #include "report/export/exported_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/folded_names.h"
+#include "graph/weights.h"
 #include "layouts/layout_axes.h"
 #include "report/metrics/plan_metrics.h"
 
@@ -212,6 +215,43 @@ std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entrie
     }
   }
   return result;
+}
+
+std::vector<std::string> left_to_the_program(const Plan& plan) {
+  std::vector<std::string> result;
+  if (!plan.graph->is_training()) return result;
+  if (plan.graph->micro_batches() > 1) {
+    result.push_back(fmt::format("gradients are summed over {} micro-batches", plan.graph->micro_batches()));
+  }
+  if (plan.model && plan.model->training && !plan.model->training->recompute.empty()) {
+    result.push_back(
+        fmt::format("recomputed in the backward pass: {}", fmt::join(plan.model->training->recompute, ", ")));
+  }
+  if (std::optional<std::string> untrained = untrained_weights(plan)) result.push_back(*std::move(untrained));
+  return result;
+}
+
+std::optional<std::string> untrained_weights(const Plan& plan) {
+  constexpr std::size_t kMostNamed = 3;
+  const OperatorGraph& graph = *plan.graph;
+  if (!graph.is_training()) return std::nullopt;
+  std::set<TensorId> weights;
+  for (const OperatorId op : graph.operators().ids()) {
+    if (!multiplies_weight(graph, op)) continue;
+    for (const TensorId operand : graph.operators()[op].operands) {
+      const std::optional<TensorId> weight = stored_weight(graph, operand);
+      if (weight && !graph.tensor(*weight).requires_grad) weights.insert(*weight);
+    }
+  }
+  std::vector<std::string> names;
+  for (const TensorId weight : weights) {
+    std::string name = folded_name(graph.tensor(weight).name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  if (names.empty()) return std::nullopt;
+  const std::size_t more = names.size() - std::min(names.size(), kMostNamed);
+  names.resize(names.size() - more);
+  return fmt::format("not trained: {}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::string export_title(const Plan& plan) {

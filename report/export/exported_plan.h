@@ -56,6 +56,12 @@ struct ExportedEntry {
 /// combinations of the values at each '*'. Other entries stay separate.
 std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entries);
 
+/// What layouts do not say of a training step, which the user's program must do itself: "gradients are summed over 8
+/// micro-batches", "recomputed in the backward pass: layers.*".
+std::vector<std::string> left_to_the_program(const Plan& plan);
+/// Weights of two or more dimensions that a training step leaves as they are: "not trained: layers.*.attn.q.weight".
+std::optional<std::string> untrained_weights(const Plan& plan);
+
 /// "gpt2-small, level 0, mesh pcie=2, hccs=4"
 std::string export_title(const Plan& plan);
 

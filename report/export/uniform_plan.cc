@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 #include "graph/weights.h"
 #include "planner/model_mesh.h"
@@ -18,39 +17,6 @@ bool any_overlap(const std::vector<AxisRef>& a, const std::vector<AxisRef>& b) {
   return std::any_of(a.begin(), a.end(), [&](const AxisRef& axis) {
     return std::any_of(b.begin(), b.end(), [&](const AxisRef& other) { return overlaps(axis, other); });
   });
-}
-
-/// True if most bytes of the gradients are sharded into as many pieces as the optimizer states.
-bool gradients_are_cut(const Plan& plan) {
-  const OperatorGraph& graph = *plan.graph;
-  std::map<TensorId, std::int64_t> state_pieces;  // by parameter
-  for (const Binding& binding : plan.program.given) {
-    const GraphTensor& tensor = graph.tensor(binding.tensor);
-    if (tensor.kind != TensorKind::kState || !tensor.state_of || tensor.type.shape.empty()) continue;
-    std::int64_t& pieces = state_pieces[*tensor.state_of];
-    pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
-  }
-  // For each parameter the gradient that its update reads, or the sum over micro-batches.
-  std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
-  for (const ProgramValue& value : plan.program.values) {
-    if (!value.tensor || plan.program.micro_batches > 1) continue;
-    const std::optional<TensorId>& parameter = graph.tensor(*value.tensor).gradient_of;
-    if (parameter) gradients[*parameter] = {value.type.bytes(), num_shards(value.layout)};
-  }
-  for (const OperatorId id : graph.operators().ids()) {
-    const GraphOperator& op = graph.operators()[id];
-    if (!op.parameter || !graph.operation(id).type->accumulates) continue;
-    const TensorLayout layout = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
-    gradients[*op.parameter] = {graph.tensor(op.results[0]).type.bytes(), num_shards(layout)};
-  }
-  double bytes = 0, cut = 0;
-  for (const auto& [parameter, gradient] : gradients) {
-    const auto found = state_pieces.find(parameter);
-    if (found == state_pieces.end()) continue;
-    bytes += static_cast<double>(gradient.first);
-    if (gradient.second >= found->second) cut += static_cast<double>(gradient.first);
-  }
-  return bytes > 0 && 2 * cut >= bytes;
 }
 
 /// The number of pieces of each dimension: "(2, 4, 1)".

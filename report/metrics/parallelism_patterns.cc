@@ -175,6 +175,38 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   return patterns;
 }
 
+bool gradients_are_cut(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::map<TensorId, std::int64_t> state_pieces;  // by parameter
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    if (tensor.kind != TensorKind::kState || !tensor.state_of || tensor.type.shape.empty()) continue;
+    std::int64_t& pieces = state_pieces[*tensor.state_of];
+    pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
+  }
+  // For each parameter the gradient that its update reads, or the sum over micro-batches.
+  std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
+  for (const ProgramValue& value : plan.program.values) {
+    if (!value.tensor || plan.program.micro_batches > 1) continue;
+    const std::optional<TensorId>& parameter = graph.tensor(*value.tensor).gradient_of;
+    if (parameter) gradients[*parameter] = {value.type.bytes(), num_shards(value.layout)};
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (!op.parameter || !graph.operation(id).type->accumulates) continue;
+    const TensorLayout layout = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
+    gradients[*op.parameter] = {graph.tensor(op.results[0]).type.bytes(), num_shards(layout)};
+  }
+  double bytes = 0, cut = 0;
+  for (const auto& [parameter, gradient] : gradients) {
+    const auto found = state_pieces.find(parameter);
+    if (found == state_pieces.end()) continue;
+    bytes += static_cast<double>(gradient.first);
+    if (gradient.second >= found->second) cut += static_cast<double>(gradient.first);
+  }
+  return bytes > 0 && 2 * cut >= bytes;
+}
+
 std::string parallelism_patterns(const Plan& plan) {
   const ParallelismPatterns patterns = find_parallelism_patterns(plan);
   std::string text;
@@ -201,7 +233,8 @@ std::string parallelism_patterns(const Plan& plan) {
     say(patterns.states_as_weights ? "weights and optimizer states" : "weights stored", patterns.gathered,
         " (as ZeRO-3)");
   } else {
-    say("optimizer states", patterns.states, " (as ZeRO-1)");
+    const bool cuts_sums = plan.program.micro_batches > 1 && gradients_are_cut(plan);
+    say("optimizer states", patterns.states, cuts_sums ? " (as ZeRO-2)" : " (as ZeRO-1)");
   }
   return text;
 }

@@ -18,6 +18,9 @@ struct ParallelismPatterns {
 };
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 
+/// Whether most bytes of the gradients (of their sums over micro-batches) are in as many pieces as the optimizer states.
+bool gradients_are_cut(const Plan& plan);
+
 /// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)". Known are
 /// batch, sequence, queries and keys (context parallelism), heads, stacked weights (expert parallelism), weights
 /// (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the operators or bytes concerned follow
