@@ -37,6 +37,9 @@ class CostModel {
   virtual Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents,
                                   Bytes local_bytes, bool is_started) const = 0;
 
+  /// The time in which a kernel that is already started reads that many bytes of its device's memory.
+  virtual Picoseconds reading(Bytes bytes) const = 0;
+
   /// Collectives over groups of devices; for redistributions.
   virtual std::shared_ptr<const CollectiveCosts> collectives() const = 0;
 

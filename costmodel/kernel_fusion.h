@@ -15,8 +15,13 @@ struct KernelTraffic {
   std::vector<char> to_registers;    // by result: no other kernel reads it; empty: writes all
   bool is_started = true;            // false: the first operator of its kernel pays the start
   bool is_free = false;              // done by other kernels on the way
+  /// By operand: the stored type of a weight that the kernel widens before it computes; else its own. Empty: widens none.
+  std::vector<DataType> widened_from = {};
 
   bool reads(std::size_t operand) const { return from_registers.empty() || from_registers[operand] == 0; }
+  bool widens(std::size_t operand, const TensorType& own) const {
+    return !widened_from.empty() && widened_from[operand] != own.dtype;
+  }
   bool writes(std::size_t result) const { return to_registers.empty() || to_registers[result] == 0; }
   bool operator==(const KernelTraffic&) const = default;
 };

@@ -61,6 +61,18 @@ Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const 
   return bytes;
 }
 
+/// Bytes of the weights that the kernel widens, as they are stored.
+Bytes widened_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                    const KernelTraffic& traffic) {
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    const TensorType& own = operation.operands[i];
+    if (!traffic.widens(i, own)) continue;
+    bytes += local_bytes({own.shape, traffic.widened_from[i]}, operand_layout(operation, strategy, mesh, i));
+  }
+  return bytes;
+}
+
 /// The outer operator's axes, given to the factors of the same names.
 Strategy strategy_of_phase(const Operation& outer, const Strategy& strategy, const Operation& phase) {
   Strategy result;
@@ -129,6 +141,7 @@ class Steps {
     step.time =
         costs_.computation(*operation, local_extents(*operation, strategy),
                            touched_bytes(*operation, strategy, mesh, step.output_layouts, traffic), traffic.is_started);
+    step.time += costs_.reading(widened_bytes(*operation, strategy, mesh, traffic));
     if (traffic.is_free) step.time = 0;
     result_.steps.push_back(std::move(step));
     return results;

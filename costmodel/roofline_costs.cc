@@ -176,13 +176,17 @@ Picoseconds RooflineCosts::computation(const Operation& operation, std::span<con
   const WorkKind work = operation.type->work;
   if (work == WorkKind::kView) return 0;
   const ClusterDevice& device = cluster_.device;
-  Picoseconds time = duration(local_bytes, device.memory_bandwidth, device.memory_efficiency_ppm);
+  Picoseconds time = reading(local_bytes);
   if (work == WorkKind::kContraction) {
     time = std::max(time, contraction_time(cluster_, operation, factor_extents));
   } else if (const std::int64_t rate = plain_rate(cluster_, operation); rate > 0) {
     time = std::max(time, duration(rounded_up(flops(operation, factor_extents)), rate, 1'000'000));
   }
   return std::min(kLongestTime, (is_started ? device.start : 0) + time);
+}
+
+Picoseconds RooflineCosts::reading(Bytes bytes) const {
+  return duration(bytes, cluster_.device.memory_bandwidth, cluster_.device.memory_efficiency_ppm);
 }
 
 std::vector<SpeedsTogether> RooflineCosts::speeds_together() const {

@@ -25,6 +25,7 @@ class RooflineCosts final : public CostModel {
   /// Source: Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.
   Picoseconds computation(const Operation& operation, std::span<const std::int64_t> factor_extents, Bytes local_bytes,
                           bool is_started = true) const override;
+  Picoseconds reading(Bytes bytes) const override;
   Fusion fusion() const override { return cluster_.fusion; }
   std::shared_ptr<const CollectiveCosts> collectives() const override { return collectives_; }
   std::uint32_t links(const std::vector<AxisRef>& axes) const override { return collectives_->links(axes); }

@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-/// Made-up costs that a reader can add up: 1000 per point of the iteration space, 1 per byte, and 7 per kernel start. A
+/// Made-up costs that a reader can add up: 1000 per point of the iteration space, 1 per byte (2 if only read), and 7 per kernel start. A
 /// halo costs 5 plus 1 per byte, a collective as `even_costs` says.
 class ReadableCosts : public CostModel {
  public:
@@ -22,6 +22,7 @@ class ReadableCosts : public CostModel {
     for (const std::int64_t extent : extents) points *= extent;
     return 1000 * points + bytes + (is_started ? 7 : 0);
   }
+  Picoseconds reading(Bytes bytes) const override { return 2 * bytes; }
   std::shared_ptr<const CollectiveCosts> collectives() const override { return even_costs(mesh_.axes().size()); }
   std::uint32_t links(const std::vector<AxisRef>&) const override { return 1; }
   std::vector<SpeedsTogether> speeds_together() const override { return {}; }
@@ -84,6 +85,8 @@ TEST_F(OperatorStepsTest, PartOfALargerKernelReadsAndWritesLess) {
   EXPECT_EQ(computation({{}, {1}, true, false}), 64'000 + 2 * 256 + 7);
   EXPECT_EQ(computation({{}, {}, false, false}), 64'000 + 3 * 256);
   EXPECT_EQ(computation({{}, {}, true, true}), 0);
+  // The second operand is stored as 4 x 16 bytes, which are read and widened first.
+  EXPECT_EQ(computation({{0, 1}, {}, true, false, {DataType::kF32, DataType::kI8}}), 64'000 + 2 * 256 + 7 + 2 * 64);
 }
 
 TEST_F(OperatorStepsTest, OfATableOnlyTheRowsAskedForAreRead) {

@@ -285,14 +285,15 @@ operators:
   again:  {op: MatMul, in: [z, kept]}
 )";
   const Fused compiled = fused(kText), library = fused(kText, Fusion::kLibrary);
-  EXPECT_FALSE(compiled.of("wide").is_started);
-  EXPECT_TRUE(compiled.of("wide").reads(0));
-  EXPECT_FALSE(compiled.of("wide").writes(0));
-  EXPECT_FALSE(compiled.of("y").reads(1));
-  EXPECT_TRUE(compiled.of("y").reads(0));
+  const TensorType bf16{{96, 96}, DataType::kBF16};
+  EXPECT_TRUE(compiled.of("wide").is_free) << "no kernel that could run beside a collective before the product";
+  EXPECT_TRUE(compiled.of("y").widens(1, bf16) && !compiled.of("y").reads(1));
+  EXPECT_EQ(compiled.of("y").widened_from[1], DataType::kI8);
+  EXPECT_TRUE(compiled.of("y").reads(0) && !compiled.of("y").widens(0, bf16));
   EXPECT_TRUE(compiled.in_registers("wide"));
   EXPECT_TRUE(compiled.of("kept").is_started && compiled.of("kept").writes(0)) << "read by two products";
   EXPECT_TRUE(library.of("wide").is_started && library.of("wide").writes(0) && library.of("y").reads(1));
+  EXPECT_FALSE(library.of("y").widens(1, bf16));
 }
 
 /// Its scale is that of the largest element, which must be known first.
