@@ -7,6 +7,7 @@
 //     all_to_all                     (p-1) latency +   (p-1)/p (m/p) / B    p-1 messages of m/p^2
 //     permute                              latency +           (m/p) / B
 // The rings are those of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005.
+// In a full mesh of c parts the rate is that of the p-1 links to the other members of the group, of c-1 (permute: of one).
 // A link that a part shares (`link_per: group`) is divided by the devices that use it at once: all groups of a
 // collective run together, so that is every device of the part whose group goes on across the level.
 //
@@ -168,7 +169,16 @@ std::int64_t HierarchicalCosts::sharers(const LevelSpan& span, std::int64_t of_p
 }
 
 bool HierarchicalCosts::is_torus(const LevelSpan& span) const {
-  return cluster_.levels[span.level].topology != Topology::kSwitch;
+  const Topology topology = cluster_.levels[span.level].topology;
+  return topology == Topology::kRing || topology == Topology::kLine;
+}
+
+std::int64_t HierarchicalCosts::rate_to(std::int64_t others, const LevelSpan& span, const Links& links) const {
+  const ClusterLevel& level = cluster_.levels[span.level];
+  const std::int64_t rate = links.rate[span.level];
+  if (level.topology != Topology::kFullMesh) return rate;
+  const Wide used = static_cast<Wide>(rate) * static_cast<Wide>(others) / static_cast<Wide>(level.count - 1);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(used));
 }
 
 HierarchicalCosts::Stage HierarchicalCosts::stage_on_torus(CollectiveKind kind, std::span<const LevelSpan> levels,
@@ -190,7 +200,8 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std
   const LevelSpan& span = levels.front();
   const ClusterLevel& level = cluster_.levels[span.level];
   const Picoseconds latency = links.latency[span.level];
-  const Wide rate = static_cast<Wide>(links.rate[span.level]);
+  const std::int64_t others = kind == CollectiveKind::kCollectivePermute ? 1 : span.members - 1;
+  const Wide rate = static_cast<Wide>(rate_to(others, span, links));
   const Wide parts = static_cast<Wide>(span.members);
   const Wide per_byte = static_cast<Wide>(sharers(span, span.crossing_devices)) * kPicosecondsPerSecond;
   const Wide below = static_cast<Wide>(span.below);
@@ -249,7 +260,7 @@ std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_to_all(const
     const Wide peers = static_cast<Wide>(level.peers);
     const Wide per_byte = static_cast<Wide>(sharers(level, level.crossing_devices)) * kPicosecondsPerSecond;
     result.emplace_back(peers, links.latency[level.level], peers * per_byte,
-                        size * size * static_cast<Wide>(links.rate[level.level]));
+                        size * size * static_cast<Wide>(rate_to(level.members - 1, level, links)));
   }
   return result;
 }
@@ -258,16 +269,13 @@ HierarchicalCosts::Stage HierarchicalCosts::flat_all_reduce(const GroupSpan& spa
   const LevelSpan* slowest = nullptr;
   Picoseconds latency = 0;
   const auto share = [&](const LevelSpan& level) { return static_cast<Wide>(sharers(level, level.crossing_groups)); };
+  const auto rate = [&](const LevelSpan& level) { return static_cast<Wide>(rate_to(level.members - 1, level, links)); };
   for (const LevelSpan& level : span.levels) {
     latency = std::max(latency, links.latency[level.level]);
-    if (slowest == nullptr || share(level) * static_cast<Wide>(links.rate[slowest->level]) >
-                                  share(*slowest) * static_cast<Wide>(links.rate[level.level])) {
-      slowest = &level;
-    }
+    if (slowest == nullptr || share(level) * rate(*slowest) > share(*slowest) * rate(level)) slowest = &level;
   }
   const Wide hops = 2 * (static_cast<Wide>(span.size) - 1);
-  return {hops, latency, hops * share(*slowest) * kPicosecondsPerSecond,
-          static_cast<Wide>(span.size) * static_cast<Wide>(links.rate[slowest->level])};
+  return {hops, latency, hops * share(*slowest) * kPicosecondsPerSecond, static_cast<Wide>(span.size) * rate(*slowest)};
 }
 
 HierarchicalCosts::Stage HierarchicalCosts::channel_ring(CollectiveKind kind, const GroupSpan& span,
@@ -280,7 +288,7 @@ HierarchicalCosts::Stage HierarchicalCosts::channel_ring(CollectiveKind kind, co
     start += (parts - reached) * static_cast<Wide>(links.latency[level.level]);
     reached = parts;
     const Wide uses = static_cast<Wide>(sharers(level, level.crossing_devices));
-    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(links.rate[level.level]);
+    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(rate_to(level.members - 1, level, links));
     if (uses * below > above * carries) {
       above = uses;
       below = carries;
@@ -302,7 +310,7 @@ HierarchicalCosts::Stage HierarchicalCosts::tree_all_reduce(const GroupSpan& spa
     }
     start += hops * static_cast<Wide>(links.latency[level.level]);
     const Wide uses = static_cast<Wide>(sharers(level, level.crossing_devices));
-    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(links.rate[level.level]);
+    const Wide carries = static_cast<Wide>(level.below) * static_cast<Wide>(rate_to(level.members - 1, level, links));
     if (uses * below > above * carries) {
       above = uses;
       below = carries;
@@ -316,7 +324,7 @@ std::vector<HierarchicalCosts::Stage> HierarchicalCosts::direct_all_reduces(cons
   const LevelSpan& level = span.levels.front();
   const Wide parts = static_cast<Wide>(level.members);
   const Wide per_byte = static_cast<Wide>(sharers(level, level.crossing_devices)) * kPicosecondsPerSecond;
-  const Wide rate = static_cast<Wide>(links.rate[level.level]);
+  const Wide rate = static_cast<Wide>(rate_to(level.members - 1, level, links));
   const Picoseconds start = cluster_.collectives.direct_all_reduce;
   const Wide two_phases = static_cast<Wide>(start) + static_cast<Wide>(links.latency[level.level]);
   return {{1, start, (parts - 1) * per_byte, rate},
@@ -372,7 +380,7 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
              static_cast<Wide>(is_torus(outermost) ? outermost.overlapping
                                                    : sharers(outermost, outermost.crossing_devices)) *
                  kPicosecondsPerSecond,
-             static_cast<Wide>(links.rate[outermost.level]))});
+             static_cast<Wide>(rate_to(1, outermost, links)))});
 }
 
 std::unique_ptr<const HierarchicalCosts::Group> HierarchicalCosts::describe(const std::vector<AxisRef>& axes) const {

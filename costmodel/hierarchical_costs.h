@@ -55,6 +55,8 @@ class HierarchicalCosts final : public CollectiveCosts {
   const Group& group(const std::vector<AxisRef>& axes) const;
   std::unique_ptr<const Group> describe(const std::vector<AxisRef>& axes) const;
   bool is_torus(const LevelSpan& span) const;
+  /// The rate at which a device sends to that many others along the level.
+  std::int64_t rate_to(std::int64_t others, const LevelSpan& span, const Links& links) const;
   Stage stage_on_torus(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
                        const Links& links) const;
   Stage stage_along(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,

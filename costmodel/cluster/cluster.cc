@@ -178,11 +178,13 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
            fmt::format("possible: {} or {}, or up to {} devices of one innermost group", device_num / part * part,
                        (device_num / part + 1) * part, cluster.levels.back().count)}});
     }
-    taken.levels[level].count = std::min(rest, count);
-    if (taken.levels[level].count < count && taken.levels[level].topology == Topology::kRing) {
-      taken.levels[level].topology = Topology::kLine;
+    ClusterLevel& own = taken.levels[level];
+    own.count = std::min(rest, count);
+    if (own.count < count && own.topology == Topology::kRing) own.topology = Topology::kLine;
+    if (own.count < count && own.topology == Topology::kFullMesh) {  // no links to those left out
+      own.bandwidth = std::max<std::int64_t>(1, own.bandwidth / (count - 1) * std::max<std::int64_t>(1, own.count - 1));
     }
-    rest /= taken.levels[level].count;
+    rest /= own.count;
   }
   if (!cluster.position_of_rank.empty()) {
     taken.position_of_rank.resize(static_cast<std::size_t>(device_num));

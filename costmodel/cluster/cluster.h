@@ -20,10 +20,10 @@ namespace shardplan {
 /// Who has a link into a level: every device, or each group of the level below (whose devices share it).
 enum class LinkPer { kDevice, kGroup };
 
-/// How the parts of a level are linked: each with all others (through a switch), or only with its neighbours. Each device of a
-/// ring has two links along it; a line is a ring without the link that closes it. Rings within rings are a torus, whose
-/// dimensions are levels (costmodel/torus.h).
-enum class Topology { kSwitch, kRing, kLine };
+/// How the parts of a level are linked: each with all others, through a switch or (a full mesh) by a link to each of them, or
+/// only with its neighbours. Each device of a ring has two links along it; a line is a ring without the link that closes it.
+/// Rings within rings are a torus, whose dimensions are levels (costmodel/torus.h).
+enum class Topology { kSwitch, kFullMesh, kRing, kLine };
 
 /// Another protocol for a level's links, which a library uses for small messages: it starts sooner and uses less of
 /// the bandwidth (NCCL's LL and LL128).
@@ -67,7 +67,7 @@ struct ClusterLevel {
   std::string name;
   std::int64_t count = 1;
   Picoseconds latency = 0;
-  std::int64_t bandwidth = 0;               // bytes per second, one direction of one link, line rate
+  std::int64_t bandwidth = 0;  // bytes per second, one direction of one link, line rate; in a full mesh, of all links
   std::int64_t efficiency_ppm = 1'000'000;  // measured fraction of the line rate, parts per million
   LinkPer link_per = LinkPer::kDevice;      // of rings and lines kDevice
   std::int64_t contention_ppm = 1'000'000;  // fraction of the bandwidth left when all groups communicate at once

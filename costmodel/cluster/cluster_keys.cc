@@ -152,7 +152,9 @@ const ClusterKeys& cluster_level_keys() {
        "share "
        "one"},
       {"topology", ClusterValue::kTopology, false,
-       "switch (default): each part reaches all others at this rate; ring: each device has two such links, to its "
+       "switch (default): each part reaches all others at this rate; full_mesh: a link to each of the others, this "
+       "rate "
+       "over all of them; ring: each device has two links of this rate, to its "
        "neighbours; line: a ring that is not closed; adjacent rings and lines are the dimensions of a torus, whose "
        "links a collective uses at the same time"},
       {"contention", ClusterValue::kShare, false,

@@ -24,7 +24,7 @@ enum class ClusterValue {
   kShare,          // above 0, at most 1
   kOperationRate,  // "256 TFLOP/s"
   kLinkPer,        // device or group
-  kTopology,       // switch, ring, line
+  kTopology,       // switch, full_mesh, ring, line
   kFusion,         // none, library, hand-written, elementwise
   kTf32,           // none, convolutions, all
   kAlgorithms,     // level by level, or rings and trees
@@ -74,8 +74,10 @@ inline constexpr std::pair<std::string_view, Fusion> kFusionWords[] = {{"none", 
 inline constexpr std::pair<std::string_view, Tf32> kTf32Words[] = {
     {"none", Tf32::kNone}, {"convolutions", Tf32::kConvolutions}, {"all", Tf32::kAll}};
 
-inline constexpr std::pair<std::string_view, Topology> kTopologyWords[] = {
-    {"switch", Topology::kSwitch}, {"ring", Topology::kRing}, {"line", Topology::kLine}};
+inline constexpr std::pair<std::string_view, Topology> kTopologyWords[] = {{"switch", Topology::kSwitch},
+                                                                           {"full_mesh", Topology::kFullMesh},
+                                                                           {"ring", Topology::kRing},
+                                                                           {"line", Topology::kLine}};
 
 inline constexpr std::pair<std::string_view, CollectiveKind> kCollectiveWords[] = {
     {"all_gather", CollectiveKind::kAllGather},

@@ -317,7 +317,7 @@ class ClusterReader {
       read_word(item, "topology", kTopologyWords, level.topology, where);
       if (level.topology != Topology::kSwitch && level.link_per == LinkPer::kGroup) {
         fault(*item.find("link_per"),
-              "{}.link_per: group, but its topology is {}; links of rings and lines are per device", where,
+              "{}.link_per: group, but its topology is {}; links of rings, lines and full meshes are per device", where,
               word_of(kTopologyWords, level.topology));
       }
       if (const YamlNode* protocols = item.find("protocols")) {

@@ -136,6 +136,31 @@ TEST(HierarchicalCosts, EqualASimulationOfEveryMessage) {
   }
 }
 
+// A group of p out of n devices has p - 1 of each device's n - 1 links.
+TEST(HierarchicalCostsTest, GroupsOfAFullMeshUseTheLinksBetweenTheirMembers) {
+  Cluster mesh = cluster_of({level("xgmi", 8, 0, 70 * kGB, LinkPer::kDevice)});
+  mesh.levels[0].topology = Topology::kFullMesh;
+  Cluster one_link = mesh;
+  one_link.levels[0] = level("xgmi", 8, 0, 10 * kGB, LinkPer::kDevice);
+  const DeviceMesh devices({{"a", 2}, {"b", 4}});
+  const HierarchicalCosts of_mesh(mesh, devices), of_link(one_link, devices);
+  const auto time = [](const HierarchicalCosts& costs, CollectiveKind kind, const std::vector<AxisRef>& axes) {
+    return costs.time(kind, axes, 84'000'000);
+  };
+  const std::vector<AxisRef> pair{{0, 1, 2}}, four{{1, 1, 4}}, all{{0, 1, 2}, {1, 1, 4}};
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+                                    CollectiveKind::kAllReduce, CollectiveKind::kAllToAll}) {
+    EXPECT_EQ(time(of_mesh, kind, pair), time(of_link, kind, pair));
+    EXPECT_EQ(3 * time(of_mesh, kind, four), time(of_link, kind, four));
+    EXPECT_EQ(7 * time(of_mesh, kind, all), time(of_link, kind, all));
+  }
+  for (const std::vector<AxisRef>& axes : {pair, four, all}) {
+    EXPECT_EQ(time(of_mesh, CollectiveKind::kCollectivePermute, axes),
+              time(of_link, CollectiveKind::kCollectivePermute, axes));
+  }
+  EXPECT_EQ(take_devices(mesh, 4).levels[0].bandwidth, 30 * kGB);
+}
+
 /// A random cluster, with switches, rings and lines, of up to three levels and up to about a hundred devices.
 Cluster random_cluster(Random& random) {
   std::vector<ClusterLevel> levels;
