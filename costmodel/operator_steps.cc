@@ -1,3 +1,6 @@
+// One kernel after its halos, or the phases of an operator that is computed in phases: each step is priced by what its
+// kernel computes and by the bytes it touches itself; what it has in registers is left out, and weights of one byte that
+// it widens are read first.
 #include "costmodel/operator_steps.h"
 
 #include <algorithm>

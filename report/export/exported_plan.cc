@@ -1,3 +1,5 @@
+// Layouts come from the program's values: of each tensor the first one that is whole. Copies of a repeat that agree are
+// folded into one entry; copies that do not stay separate.
 #include "report/export/exported_plan.h"
 
 #include <fmt/format.h>

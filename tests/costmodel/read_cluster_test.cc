@@ -39,9 +39,10 @@ levels:
   - {name: y, count: 4, latency: 1 us, bandwidth: 1 GB/s, topology: ring, link_per: group}
   - {name: x, count: 4, latency: 1 us, bandwidth: 1 GB/s, topology: torus}
 )";
-  EXPECT_EQ(error_of([&] { read_cluster_text(text, "c.yaml"); }),
-            "c.yaml:5:85: error: y.link_per: group, but its topology is ring; links of rings and lines are per device\n"
-            "c.yaml:6:69: error: x.topology: 'torus'; expected switch, ring or line");
+  EXPECT_EQ(
+      error_of([&] { read_cluster_text(text, "c.yaml"); }),
+      "c.yaml:5:85: error: y.link_per: group, but its topology is ring; links of rings, lines and full meshes are per "
+      "device\nc.yaml:6:69: error: x.topology: 'torus'; expected switch, full_mesh, ring or line");
 }
 
 TEST(ReadClusterTest, AllFaultsOfAFileAreShownAtOnce) {
