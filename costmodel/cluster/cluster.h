@@ -165,8 +165,8 @@ std::string write_cluster(const Cluster& cluster);
 const std::vector<std::pair<std::string, std::string>>& cluster_presets();
 /// Their names, separated by commas.
 std::string preset_list();
-/// The first `device_num` devices; what is left of a ring of more is a line. Throws InputError if they are not whole groups, or
-/// that names the preset that would do.
+/// The first `device_num` devices; what is left of a ring of more is a line, of a full mesh one with
+/// fewer links. Throws InputError if they are not whole groups, or that names the preset that would do.
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
 /// The cluster with devices of which `capacity` ("16GiB") is usable, whatever the file says of capacity and reserved.
 /// Throws InputError.

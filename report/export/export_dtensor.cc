@@ -108,10 +108,7 @@ class DTensorWriter {
     const PythonMesh mesh = python_mesh(axes_);
     result_.text = python_comment(export_title(plan_));
     result_.text += kDTensorHowTo;
-    for (const std::string& what : left_to_the_program(plan_)) {
-      result_.text += python_comment("cannot be expressed: " + what);
-      result_.cannot_say.push_back(what);
-    }
+    result_.text += python_refusals(left_to_the_program(plan_), result_.cannot_say);
     result_.text += fmt::format(
         "import torch\n"
         "from torch.distributed.device_mesh import init_device_mesh\n"

@@ -116,10 +116,7 @@ ExportedText export_jax(const Plan& plan) {
   ExportedText result;
   result.text = python_comment(export_title(plan));
   result.text += kJaxHowTo;
-  for (const std::string& what : left_to_the_program(plan)) {
-    result.text += python_comment("cannot be expressed: " + what);
-    result.cannot_say.push_back(what);
-  }
+  result.text += python_refusals(left_to_the_program(plan), result.cannot_say);
   if (collectives > 0) {
     result.text +=
         fmt::format("# The {} follow{} from the shardings; order and overlap are XLA's and cannot be expressed here.\n",

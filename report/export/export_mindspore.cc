@@ -179,10 +179,7 @@ class MindSporeWriter {
     const PythonMesh mesh = python_mesh(axes_);
     result_.text = python_comment(export_title(plan_));
     result_.text += kMindSporeHowTo;
-    for (const std::string& what : left_to_the_program(plan_)) {
-      result_.text += python_comment("cannot be expressed: " + what);
-      result_.cannot_say.push_back(what);
-    }
+    result_.text += python_refusals(left_to_the_program(plan_), result_.cannot_say);
     result_.text += fmt::format(
         "import mindspore\n"
         "from mindspore import Layout\n\n"

@@ -98,4 +98,11 @@ std::string python_comment(std::string_view text) {
   return line + '\n';
 }
 
+std::string python_refusals(const std::vector<std::string>& things, std::vector<std::string>& cannot_say) {
+  std::string text;
+  for (const std::string& thing : things) text += python_comment("cannot be expressed: " + thing);
+  cannot_say.insert(cannot_say.end(), things.begin(), things.end());
+  return text;
+}
+
 }  // namespace shardplan

@@ -35,5 +35,7 @@ std::string python_dictionary(std::string_view variable, const std::vector<Expor
 
 /// A comment, always on one line.
 std::string python_comment(std::string_view text);
+/// A comment for each thing that the target cannot express; also adds them to `cannot_say`.
+std::string python_refusals(const std::vector<std::string>& things, std::vector<std::string>& cannot_say);
 
 }  // namespace shardplan

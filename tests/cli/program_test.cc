@@ -64,7 +64,12 @@ TEST(ProgramTest, ExitsAsDocumented) {
   }
 }
 
-/// Options given together with a plan.json take effect, or are rejected.
+TEST(ProgramTest, WhatStandardOutputDoesNotTakeIsAnError) {
+  for (const char* arguments : {"--version", "plan configs/mlp.yaml --json"}) {
+    EXPECT_EQ(run_program(std::string(arguments) + " >/dev/full; (exit $?)").exit_code, kBadInput) << arguments;
+  }
+}
+
 // The program starts itself again to use large pages, unless the setting that does that is given.
 TEST(ProgramTest, PagesOfMemoryDoNotMatter) {
   const char* const given = getenv("GLIBC_TUNABLES");
@@ -80,6 +85,7 @@ TEST(ProgramTest, PagesOfMemoryDoNotMatter) {
   EXPECT_EQ(large.out, small.out);
 }
 
+/// Options given together with a plan.json take effect, or are rejected.
 TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
   const ProjectFolder folder;
   const ProgramRun written = run_program("plan configs/mlp.yaml --out out --seed 3", folder.path());

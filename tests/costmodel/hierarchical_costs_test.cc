@@ -137,7 +137,7 @@ TEST(HierarchicalCosts, EqualASimulationOfEveryMessage) {
 }
 
 // A group of p out of n devices has p - 1 of each device's n - 1 links.
-TEST(HierarchicalCostsTest, GroupsOfAFullMeshUseTheLinksBetweenTheirMembers) {
+TEST(HierarchicalCosts, GroupsOfAFullMeshUseTheLinksBetweenTheirMembers) {
   Cluster mesh = cluster_of({level("xgmi", 8, 0, 70 * kGB, LinkPer::kDevice)});
   mesh.levels[0].topology = Topology::kFullMesh;
   Cluster one_link = mesh;

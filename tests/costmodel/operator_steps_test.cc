@@ -8,8 +8,8 @@
 namespace shardplan {
 namespace {
 
-/// Made-up costs that a reader can add up: 1000 per point of the iteration space, 1 per byte (2 if only read), and 7 per kernel start. A
-/// halo costs 5 plus 1 per byte, a collective as `even_costs` says.
+/// Made-up costs that a reader can add up: 1000 per point of the iteration space, 1 per byte (2 for a weight that is
+/// read and widened first), and 7 per kernel start. A halo costs 5 plus 1 per byte, a collective as `even_costs` says.
 class ReadableCosts : public CostModel {
  public:
   explicit ReadableCosts(DeviceMesh mesh) : mesh_(std::move(mesh)) {}

@@ -158,7 +158,6 @@ TEST(HidingWindowsTest, EstimatesFollowTheTimeline) {
   EXPECT_GT(crowded, 100);
 }
 
-// A gradient that is summed over micro-batches can only be reduced when the last of them is done with it.
 TEST(HidingWindowsTest, SharesOfCostsAreExactIn64Bits) {
   Random random(1);
   for (int i = 0; i < 10'000; ++i) {
@@ -170,6 +169,7 @@ TEST(HidingWindowsTest, SharesOfCostsAreExactIn64Bits) {
   EXPECT_EQ(percent_of(kForbidden - 1, 1000), multiply_divide(kForbidden - 1, 1000, 100));
 }
 
+// A gradient that is summed over micro-batches can only be reduced when the last of them is done with it.
 TEST(HidingWindowsTest, OnlyTheLastMicroBatchHidesReductionsOfGradients) {
   const PlannedModel planned(
       read_model_text("shardplan: 1\nmodel: two\ncluster: dgx-a100\ndims: {B: 4096, H: 4096}\n"

@@ -1,6 +1,7 @@
 // Data, tensor and sequence parallelism and ZeRO are not modes: the search of one perceptron's training finds each of
 // them, depending on its sizes and the devices' memory. Plans made by hand and given as user strategies are never
 // cheaper, nor below the bound.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model/read_model.h"
@@ -62,6 +63,17 @@ constexpr Bytes kMiB = 1 << 20;
 
 TEST(EmergenceTest, ManySamplesAreCutAndWithThemTheUpdate) {
   expect_is(fastest_in_sequence({{"B", 131072}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
+}
+
+TEST(EmergenceTest, StagesOfZeROAreNamed) {
+  for (const char* stage : {"1", "2", "3"}) {
+    std::string text = kPerceptron + fmt::format("parallel: {{parallel_mode: data_parallel, zero: {}}}\n", stage);
+    const std::string last = "learning_rate: 0.001";
+    text.insert(text.find(last) + last.size(), ", micro_batches: 2");
+    const auto model = std::make_shared<const Model>(read_model_text(text, "test"));
+    const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kSpeed, "auto");
+    expect_is(plan, {"batch in 8", fmt::format("(as ZeRO-{})", stage).c_str()});
+  }
 }
 
 TEST(EmergenceTest, FewSamplesOfManyWeightsCutTheWeights) {

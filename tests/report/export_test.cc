@@ -416,6 +416,26 @@ TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
   expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
 }
 
+/// Layouts say nothing of them, and no framework's options name weights that are not trained.
+TEST(ExportTest, WhatIsLeftToTheProgramIsSaid) {
+  const std::string text = layered_model(", micro_batches: 2, recompute: [layers.*]") +
+                           "cluster: dgx-a100\nstrategies: {layers.*.up: {requires_grad: false}}\n";
+  const auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+  constexpr char kUntrained[] = "not trained: layers.*.up.weight";
+  for (const char* target : {"jax", "dtensor", "mindspore", "shardy"}) {
+    const ExportedText exported = export_plan(plan, target);
+    for (const char* what :
+         {"gradients are summed over 2 micro-batches", "recomputed in the backward pass: layers.*", kUntrained}) {
+      expect_has(exported.text, fmt::format("cannot be expressed: {}\n", what));
+      EXPECT_EQ(std::ranges::count(exported.cannot_say, what), 1) << target;
+    }
+  }
+  for (const char* target : {"megatron", "torchtitan", "deepspeed"}) {
+    expect_has(export_plan(plan, target).text, kUntrained);
+  }
+}
+
 /// Options of the model that MindSpore also has are in its context, others are named.
 TEST(ExportTest, TheContextHasTheModelsOptions) {
   const auto exported = [](const std::string& parallel) {
