@@ -306,11 +306,8 @@ class Differentiation : public GradientBuilder {
     TensorId gradient = *total(id);
     builder_.tensor(gradient).gradient_of = id;
     const DataType dtype = gradient_dtype(id);
-    if (options_.micro_batches > 1) {
-      gradient = accumulated(gradient, dtype);
-    } else if (dtype != type(gradient).dtype) {
-      gradient = add("Cast", {{"dtype", std::string(to_string(dtype))}}, {gradient})[0];
-    }
+    if (options_.micro_batches == 1 || options_.widens_before_sum) gradient = as_type(gradient, dtype);
+    if (options_.micro_batches > 1) gradient = accumulated(gradient, dtype);
     if (options_.micro_batches == 1) gradient = of_means(id, gradient);
     if (tensor.pins && tensor.pins->gradient_strategy) gradient = pinned(id, gradient);
     if (options_.exchanged_over && !options_.not_exchanged.contains(tensor.name)) {

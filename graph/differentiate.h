@@ -21,7 +21,8 @@ namespace shardplan {
 /// - With micro-batches the forward and backward operators run several times per step (`OperatorGraph::runs`): each
 ///   gradient is added to its own mean, in f32 with mixed precision ("grad.PARAMETER.Accumulate"), as soon as it is
 ///   complete; the graph's loss is the mean of their losses ("mean.LOSS.Accumulate"). Whether the mean is formed from
-///   partial gradients, and so reduced once after the last micro-batch, is decided by its layout.
+///   partial gradients, and so reduced once after the last micro-batch, is decided by its layout. With
+///   `widens_before_sum` a gradient is cast to the type of its sum first, so that it is reduced in it in either case.
 /// - Backward operators are named "grad.OPERATOR.TYPE", a parameter's final gradient "grad.PARAMETER", updates
 ///   "update.PARAMETER".
 ///

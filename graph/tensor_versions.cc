@@ -1,3 +1,6 @@
+// The versions of each tensor in the order in which they are made, from its readers by pass; then their live ranges,
+// which need the versions made from them. A gradient that only updates read leaves its first version at once.
+
 #include "graph/tensor_versions.h"
 
 #include <algorithm>
@@ -125,7 +128,27 @@ class VersionBuilder {
     }
   }
 
-  /// The time at which the version is made: just before its first reader; a kept one after the last forward reader.
+  /// True for a gradient that is made in the backward pass and read at the end of the step only: it need not wait in the
+  /// layout in which it is made. Sums over micro-batches are complete only then; and what views memory that others read
+  /// does not free it.
+  bool waits_for_update(TensorId id) const {
+    const GraphTensor& tensor = graph_.tensor(id);
+    if (!tensor.producer || tensor.is_output || graph_.is_accumulated(id)) return false;
+    if (graph_.operators()[*tensor.producer].pass != Pass::kBackward) return false;
+    if (tensor.readers.empty()) return false;
+    if (graph_.operators()[tensor.readers.front().op].pass != Pass::kUpdate) return false;
+    TensorId held = id;
+    while (is_view(*graph_.tensor(held).producer)) {
+      held = graph_.operators()[*graph_.tensor(held).producer].operands[0];
+      if (!graph_.tensor(held).producer || graph_.tensor(held).readers.size() > 1) return false;
+    }
+    return true;
+  }
+
+  bool is_view(OperatorId op) const { return graph_.operation(op).type->work == WorkKind::kView; }
+
+  /// The time at which the version is made: just before its first reader; a kept one after the last forward reader; the
+  /// delivered one of a gradient right behind its producer.
   std::uint32_t made_at(const TensorVersion& version) const {
     switch (version.kind) {
       case TensorVersion::Kind::kProduced:
@@ -133,6 +156,7 @@ class VersionBuilder {
       case TensorVersion::Kind::kStored:
         return 0;
       case TensorVersion::Kind::kDelivered:
+        if (waits_for_update(version.tensor)) return made_at(versions_.all[*version.from]) + 1;
         return time_of(version.readers.front().op);
       case TensorVersion::Kind::kKept: {
         // After the last forward reader, which reads the version before.
@@ -155,8 +179,7 @@ class VersionBuilder {
   /// of the view only the result counts.
   std::uint32_t last_use(const TensorVersion& version) const {
     const OperatorId last = version.readers.back().op;
-    const bool is_view = graph_.operation(last).type->work == WorkKind::kView;
-    return time_of(last) + (is_view ? 0 : 1);
+    return time_of(last) + (is_view(last) ? 0 : 1);
   }
 
   /// True for a new value of a stored tensor whose old value has no later reader.
@@ -174,7 +197,7 @@ class VersionBuilder {
     const OperatorId last = version.readers.back().op;
     const auto reads = std::count_if(version.readers.begin(), version.readers.end(),
                                      [&](const Reader& reader) { return reader.op == last; });
-    return reads == 1 && graph_.operation(last).type->work != WorkKind::kView;
+    return reads == 1 && !is_view(last);
   }
 
   void set_live_range(VersionId id) {
@@ -200,7 +223,8 @@ class VersionBuilder {
     }
     if (hands_over(version)) {
       version.is_handed_over = true;
-      version.end = time_of(version.readers.back().op);
+      version.is_taken_early = version.readers.size() == 1 && waits_for_update(version.tensor);
+      if (!version.is_taken_early) version.end = time_of(version.readers.back().op);
       return;
     }
     if (!version.readers.empty()) version.end = std::max(version.end, last_use(version));

@@ -36,6 +36,10 @@ struct TensorVersion {
   /// Nothing needs the version once its last reader's redistribution is done. The live range then ends when that
   /// operator begins, since the operator holds the operand in its own layout while it runs.
   bool is_handed_over = false;
+  /// Handed over to a single reader as soon as it is made, long before that reader runs: a gradient that only its
+  /// update reads. It is redistributed (usually reduced) right behind its producer, as DDP and FSDP do, and waits in
+  /// the reader's layout, in which the reader holds it from `end` on.
+  bool is_taken_early = false;
   bool is_in_micro_batch = false;  // made with every micro-batch; else once in a step
   TensorId tensor;
   OptionalIndex<VersionId> from;    // the version it is made from; nothing for the first

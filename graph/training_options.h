@@ -22,6 +22,7 @@ struct TrainingOptions {
   double weight_decay = 0;
   double clip_norm = 0;  // by global norm; 0: none
   std::int64_t micro_batches = 1;
+  bool widens_before_sum = false;            // with micro-batches: gradients are cast to the type of their sum first
   std::optional<std::int64_t> summed_means;  // gradients are the sum of this many devices' means
   /// In a model written per device: an AllReduce sums the gradients over this many devices.
   std::optional<std::int64_t> exchanged_over;

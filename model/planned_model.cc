@@ -31,6 +31,13 @@ std::optional<OperatorGraph> per_device_graph(const Model& model, std::int64_t n
   return with_per_device_parts(model.graph, num_devices, model.parallel.local_batch_norm);
 }
 
+/// As stages 2 and 3 of ZeRO do where a mode decides it, unless the user wants gradients reduced in their own type.
+bool reduces_wide_with_every_micro_batch(const ParallelOptions& parallel) {
+  if (parallel.gradient_fp32_sync && !parallel.gradient_fp32_sync->value) return false;
+  if (parallel.gradient_accumulation_shard) return parallel.gradient_accumulation_shard->value;
+  return parallel.zero && parallel.zero->value >= 2;
+}
+
 }  // namespace
 
 bool is_one_micro_batch(const Model& model) {
@@ -75,6 +82,7 @@ OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::i
   const ParallelOptions& parallel = model.parallel;
   const bool asks_for_mean = parallel.gradients_mean && parallel.gradients_mean->value;
   if (!model.local && parallel.gradients_mean && !asks_for_mean) training.summed_means = num_devices;
+  training.widens_before_sum = reduces_wide_with_every_micro_batch(parallel);
   if (model.local && parallel.parallel_mode == ParallelMode::kHybridParallel) {
     training.exchanged_over = model.local->group_size;
     training.exchanges_means = asks_for_mean;

@@ -16,9 +16,10 @@
 #include "program/instruction_facts.h"
 
 // One pass through the operators in graph order. Before operator k come the versions made at time k (a layout
-// delivered to several readers, kept for the backward pass, or stored), then redistributions of its operands, then
-// its own steps. Steps of equal operators with equal strategies are planned once and shared by all copies. Nothing is
-// decided here, which is why the times add up to `evaluate`.
+// delivered to several readers, kept for the backward pass, or stored; a gradient in the layout in which it waits for
+// its update), then redistributions of its operands, then its own steps. Steps of equal operators with equal
+// strategies are planned once and shared by all copies. Nothing is decided here, which is why the times add up to
+// `evaluate`.
 
 namespace shardplan {
 namespace {
@@ -29,10 +30,12 @@ class Lowering {
            const KernelFusion& fusion, RedistributionPlanner& redistributions)
       : graph_(graph), versions_(versions), costs_(costs), redistributions_(redistributions), fusion_(fusion) {
     made_at_.resize(versions.num_times + 1);
+    taken_at_.resize(versions.num_times + 1);
     for (const VersionId version : versions.all.ids()) {
       const TensorVersion& info = versions.all[version];
       const bool is_there = info.kind == TensorVersion::Kind::kStored || info.kind == TensorVersion::Kind::kProduced;
       if (!is_there) made_at_[info.begin].push_back(version);
+      if (info.is_taken_early) taken_at_[info.end].push_back(version);
     }
     operations_.resize(graph.operations().size());
   }
@@ -58,6 +61,7 @@ class Lowering {
     }
     for (const OperatorId op : graph_.operators().ids()) {
       make_versions(op.value());
+      take_early(op.value());
       lower_operator(op);
     }
     make_versions(graph_.operators().size());
@@ -246,6 +250,29 @@ class Lowering {
     return Origin::Kind::kForwardOp;
   }
 
+  /// Gradients that wait for their update in its layout.
+  void take_early(std::size_t time) {
+    for (const VersionId id : taken_at_[time]) {
+      const Reader& reader = versions_.all[id].readers.front();
+      runs_ = graph_.runs(reader.op);
+      version_values_[id] =
+          taken(*version_values_[id], steps_of(reader.op).operands[reader.operand], reader.op, reader.operand);
+    }
+  }
+
+  /// A value in the layout in which an operator takes it.
+  ValueId taken(ValueId from, const TensorLayout& layout, OperatorId id, std::size_t operand) {
+    if (program_.values[from].layout == layout) return from;
+    const GraphOperator& op = graph_.operators()[id];
+    const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
+    Origin origin;
+    origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
+    origin.consumer = op.name;
+    origin.operand = operand;
+    origin.because = fmt::format("{} takes it so", op.name);
+    return redistribute(from, layout, origin, fmt::format("{}.in{}", op.name, operand), op.pass, id);
+  }
+
   void lower_operator(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     runs_ = graph_.runs(id);
@@ -258,18 +285,7 @@ class Lowering {
         values.push_back(make_constant(op.operands[operand], layout, id, operand));
         continue;
       }
-      const ValueId from = *version_values_[*version];
-      if (program_.values[from].layout == layout) {
-        values.push_back(from);
-        continue;
-      }
-      const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
-      Origin origin;
-      origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
-      origin.consumer = op.name;
-      origin.operand = operand;
-      origin.because = fmt::format("{} takes it so", op.name);
-      values.push_back(redistribute(from, layout, origin, fmt::format("{}.in{}", op.name, operand), op.pass, id));
+      values.push_back(taken(*version_values_[*version], layout, id, operand));
     }
     std::size_t run = 0, inserted = 0;
     for (std::size_t i = 0; i < plan.steps.steps.size(); ++i) add_step(plan, i, id, values, run, inserted);
@@ -353,7 +369,8 @@ class Lowering {
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
   const KernelFusion& fusion_;
-  std::vector<std::vector<VersionId>> made_at_;
+  std::vector<std::vector<VersionId>> made_at_;   // by time
+  std::vector<std::vector<VersionId>> taken_at_;  // by time: those taken early
   // The program being written.
   const Decisions* decisions_ = nullptr;
   ParallelProgram program_;

@@ -105,7 +105,8 @@ class Build {
       const std::optional<VersionId>& version = versions_.read[id][i];
       if (!version || !versions_.all[*version].is_handed_over_to({id, i})) continue;
       if (fusion_.in_registers[op.operands[i]] || shown_until_[op.operands[i]] > time) continue;
-      node.memory.push_back({table.operand_usage[i], time, time + 1});
+      const TensorVersion& read = versions_.all[*version];
+      node.memory.push_back({table.operand_usage[i], read.is_taken_early ? read.end : time, time + 1});
     }
     result_.operator_nodes.push_back(node_id);
     result_.operator_tables.push_back(table.table);

@@ -21,7 +21,9 @@ namespace {
 bool is_view(const OperatorGraph& graph, OperatorId op) { return graph.operation(op).type->work == WorkKind::kView; }
 
 /// The end of a version, including the last reader that it is handed over to.
-std::uint32_t held_until(const TensorVersion& version) { return version.end + (version.is_handed_over ? 1 : 0); }
+std::uint32_t held_until(const TensorVersion& version) {
+  return version.is_handed_over ? static_cast<std::uint32_t>(version.readers.back().op.value()) + 1 : version.end;
+}
 
 class Copies {
  public:

@@ -81,6 +81,45 @@ TEST(TensorVersionsTest, WhatTheBackwardPassReadsIsKept) {
   EXPECT_EQ(versions_of(graph, "update.w.ApplyGradientDescent"), "produced [8, 8)\nupdated [9, 9)\n");
 }
 
+// What only updates read is in their layout from the operator behind its producer on.
+TEST(TensorVersionsTest, AGradientWaitsForItsUpdateAsThatReadsIt) {
+  struct Case {
+    const char *operators, *training;
+    const char *tensor, *versions;
+    bool is_taken_early;
+  };
+  constexpr char kTwo[] = "  a: {op: MatMul, in: [x, v]}\n  b: {op: MatMul, in: [a, w]}\n";
+  // grad.b.MatMul is that of a, grad.b.MatMul_1 that of w.
+  const Case cases[] = {
+      {kTwo, "", "grad.b.MatMul_1", "produced [7, 8) to update.w.ApplyGradientDescent\n", true},
+      {kTwo, "", "grad.b.MatMul", "produced [6, 8) to grad.a.MatMul\n", false},
+      // Two readers: the norm of all gradients and its own scaling.
+      {kTwo, ", clip_norm: 1", "grad.b.MatMul_1",
+       "produced [7, 8)\ndelivered [8, 14) to clip.SquareSum_1, clip.w.Mul\n", false},
+      // A sum over micro-batches is complete when the loop ends.
+      {kTwo, ", micro_batches: 2", "grad.w.Accumulate", "produced [0, 13) to update.w.ApplyGradientDescent\n", false},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", one.training, one.tensor));
+    const OperatorGraph graph = planned_graph(read_model_text(
+        fmt::format("shardplan: 1\ndims: {{B: 4}}\ninputs: {{x: [B, 4]}}\nparameters: {{v: [4, 4], w: [4, "
+                    "4]}}\noperators:\n{}  loss: {{op: ReduceMean, in: b}}\nloss: loss\n"
+                    "training: {{optimizer: sgd{}}}\n",
+                    one.operators, one.training),
+        "m.yaml"));
+    std::string order;
+    for (const GraphOperator& op : graph.operators()) order += op.name + " ";
+    SCOPED_TRACE(order);
+    EXPECT_EQ(versions_of(graph, one.tensor), one.versions);
+    const TensorVersions versions = tensor_versions(graph);
+    for (const TensorVersion& version : versions.all) {
+      if (graph.tensor(version.tensor).name == one.tensor) {
+        EXPECT_EQ(version.is_taken_early, one.is_taken_early);
+      }
+    }
+  }
+}
+
 // A layout in which the tensor may be kept for one reader is delivered to that reader; elsewhere it reads what is
 // there.
 TEST(TensorVersionsTest, WhatAnActivationIsKeptAsIsTheUsers) {

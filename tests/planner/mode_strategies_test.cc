@@ -120,11 +120,9 @@ parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimize
 }
 
 TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
-  const auto bytes = [](const char* sync) {
-    const Plan plan = planned(std::string(kModePerceptron) +
-                              "training: {optimizer: sgd, mixed_precision: f16}\n"
-                              "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}" +
-                              sync + "}\n");
+  const auto bytes = [](const std::string& sync, const std::string& training = "") {
+    const Plan plan = planned(std::string(kModePerceptron) + "training: {optimizer: sgd, mixed_precision: f16" +
+                              training + "}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + sync + "}\n");
     std::map<std::string, int> types;
     for (const Instruction& instruction : plan.program.instructions) {
       if (instruction.kind != InstructionKind::kCollective || instruction.pass == Pass::kForward) continue;
@@ -135,6 +133,12 @@ TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
   EXPECT_EQ(bytes(""), (Counts{{"f32", 5}}));
   EXPECT_EQ(bytes(", gradient_fp32_sync: true"), (Counts{{"f32", 5}}));
   EXPECT_EQ(bytes(", gradient_fp32_sync: false"), (Counts{{"f16", 5}}));
+  // With every micro-batch too. The loss and the new weights that stage 2 gathers are of two bytes.
+  const std::string twice = ", micro_batches: 2";
+  EXPECT_EQ(bytes(", zero: 2", twice), (Counts{{"f32", 5}, {"f16", 6}}));
+  EXPECT_EQ(bytes(", zero: 2, gradient_fp32_sync: true", twice), (Counts{{"f32", 5}, {"f16", 6}}));
+  EXPECT_EQ(bytes(", zero: 2, gradient_fp32_sync: false", twice), (Counts{{"f16", 11}}));
+  EXPECT_EQ(bytes(", zero: 2", twice + ", gradient_dtype: f16"), (Counts{{"f16", 11}}));
 }
 
 constexpr const char* kStoredInPieces = R"(

@@ -107,6 +107,29 @@ TEST(ZeroTest, WithoutAStageNothingIsInPieces) {
   EXPECT_EQ(none.memory.peak, zero.memory.peak);
 }
 
+// A gradient is reduced behind the operator that computes it, so twelve of them are never whole at once: in f32 they take
+// 192 KiB, everything stored 96 KiB. The norm of all gradients, which clipping needs, changes nothing about that.
+TEST(ZeroTest, NoMoreThanAFewGradientsAreWholeAtOnce) {
+  for (const char* options : {"", ", clip_norm: 1"}) {
+    for (const int stage : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} {}", options, stage));
+      std::string text =
+          "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 64]}\nblocks:\n  layer:\n    inputs: {x: [8, 64]}\n"
+          "    operators: {fc: {block: nn.Dense, in: x, out_channels: 64, has_bias: false}}\n    outputs: [fc]\n"
+          "operators:\n  layers: {block: layer, in: x, repeat: 12}\n  loss: {op: ReduceMean, in: layers}\nloss: loss\n";
+      text += fmt::format("training: {{optimizer: adamw, mixed_precision: bf16{}}}\n", options);
+      text += fmt::format("parallel: {{parallel_mode: data_parallel, zero: {}}}\n", stage);
+      const auto model = std::make_shared<const Model>(read_model_text(text, "zero.yaml"));
+      PlanOptions plan_options;
+      plan_options.capacity = (stage == 3 ? 160 : 240) * 1024;  // bf16 weights that are not sharded take 96 KiB
+      const ModelPlanner planner(model, job_cluster(*model).cluster, plan_options);
+      const Plan plan = planner.plan(Level::kSpeed, "auto");
+      EXPECT_TRUE(plan.fits());
+      EXPECT_TRUE(validate(plan.program, planner.graph(), {}).is_equal());
+    }
+  }
+}
+
 TEST(ZeroTest, TheUsersOwnLayoutOfAWeightStands) {
   std::string text = two_layers("zero: 3") + "strategies: {w: {strategy: \"[{}, {}]\"}}\n";
   text.replace(text.find("data_parallel"), 13, "semi_auto_parallel");
