@@ -13,7 +13,8 @@ constexpr int kMostRounds = 3;
 
 std::vector<Plan> plans_of_levels(const ModelPlanner& planner, std::string_view search, std::stop_token stop) {
   std::vector<Plan> plans;
-  for (const Level level : kLevels) plans.push_back(planner.plan(level, search, stop, {}, plans));
+  // A search that started from another level's plan could end elsewhere, and with a longer step.
+  for (const Level level : kLevels) plans.push_back(planner.plan(level, search, stop));
   plans.push_back(planner.plan(planner.options().level, "propagation", stop));
   for (int round = 0; round < kMostRounds; ++round) {
     bool again = false;

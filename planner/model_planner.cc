@@ -333,6 +333,11 @@ Plan ModelPlanner::decided(const Decisions& decisions, Plan like) const {
   return overlapped(in_sequence(decisions, std::move(like)));
 }
 
+Plan ModelPlanner::reported(const Decisions& decisions, Plan like) const {
+  const bool is_final = like.options.level == Level::kSpeed;
+  return overlapped(in_sequence(decisions, std::move(like)), {.is_final = is_final});
+}
+
 Plan ModelPlanner::overlapped(Plan plan, const OrderEffort& effort) const {
   return ordered_plan(std::move(plan), *model_, *graph_, *costs_, effort);
 }

@@ -68,12 +68,14 @@ class ModelPlanner {
 
   /// The plan that these decisions make, with its times and memory; options and bounds are taken from `like`.
   Plan decided(const Decisions& decisions, Plan like) const;
+  /// The same in the order in which the plan of a whole search is reported.
+  Plan reported(const Decisions& decisions, Plan like) const;
 
   /// An empty plan to be filled in by the search.
   Plan unsolved(Level level, std::string_view search) const;
 
-  /// Baselines: pure data parallelism (the batch over all devices, parameters replicated), and all work on every
-  /// device. They ignore user strategies and the memory limit.
+  /// Baselines: pure data parallelism (the batch over as many devices as divide it, parameters replicated), and all
+  /// work on every device. They ignore user strategies and the memory limit.
   const Baseline& data_parallel() const;
   /// Computes data parallelism, or starts to compute it in the background; for a deep model it is computed right
   /// away, because both together would take too much memory.

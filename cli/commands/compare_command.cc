@@ -25,6 +25,10 @@ struct CompareArguments {
   bool json = false;
 };
 
+const char* end_of_search() {
+  return interrupt_token().stop_requested() ? "the interruption" : "a limit ended the search";
+}
+
 int run(CompareArguments arguments) {
   const bool with_mindspore = std::exchange(arguments.planning.costs, "cluster") == "mindspore";
   const std::unique_ptr<ModelPlanner> planning = make_planning(arguments.planning);
@@ -35,8 +39,10 @@ int run(CompareArguments arguments) {
     const Plan& plan = plans.back();
     if (is_found(plan.status)) {
       rows.push_back(compared(std::move(name), plan));
-    } else {
+    } else if (plan.status == PlanStatus::kInfeasible) {
       notice(fmt::format("{}: no plan fits", name));
+    } else {
+      notice(fmt::format("{}: no plan was found before {}", name, end_of_search()));
     }
   };
   const PlanOptions& options = planning->options();
@@ -50,7 +56,7 @@ int run(CompareArguments arguments) {
   if (!is_found) {
     plans.push_back(planning->smallest(interrupt_token()));
     if (plans.back().strategies.empty()) {
-      notice("no plan, not even the one with the least memory, was found before a limit ended the search");
+      notice(fmt::format("no plan, not even the one with the least memory, was found before {}", end_of_search()));
       return kNoFeasiblePlan;
     }
     rows.push_back(compared("least memory", plans.back()));

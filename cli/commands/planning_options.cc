@@ -195,7 +195,7 @@ Plan stored_plan(const PlanFile& file, const std::string& path, const ModelPlann
   plan.is_bound_one_block_ahead = file.is_bound_one_block_ahead;
   plan.mindspore = file.mindspore;
   plan.baselines = file.baselines;
-  return planner.decided(decisions, std::move(plan));
+  return planner.reported(decisions, std::move(plan));
 }
 
 PlanningJob read_job(const PlanningArguments& arguments) {

@@ -109,7 +109,9 @@ class ModeDecisions {
         notices_(notices),
         batch_(find_batch(graph).factors),
         is_by_mode_(graph.operators().size(), 0),
-        natural_(graph.tensors().size()) {}
+        natural_(graph.tensors().size()) {
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) whole_axes_.push_back(mesh.whole(axis));
+  }
 
   IdVector<OperatorId, char> run() {
     const ParallelMode mode = parallel_.parallel_mode;
@@ -169,7 +171,7 @@ class ModeDecisions {
       if (info.pass != Pass::kForward || !info.is_data_parallel || !decided_.operators[op].empty()) continue;
       if (follows_users_ && batch_[op]) check_batch(info);
       decide(op,
-             data_parallel_strategy(graph_.operation(op), batch_[op], mesh_,
+             data_parallel_strategy(graph_.operation(op), batch_[op], mesh_, whole_axes_,
                                     parallel_.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone));
     }
   }
@@ -496,6 +498,7 @@ class ModeDecisions {
   const OperatorGraph& graph_;
   const DeviceMesh& mesh_;
   const std::vector<AxisRef>& pieces_;
+  std::vector<AxisRef> whole_axes_;
   std::vector<std::string>& notices_;
   std::vector<Diagnostic> faults_;
   bool follows_users_ = false;  // consequences of the user's decisions are derived too

@@ -32,6 +32,8 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr std::size_t kMostBlocks = 12;
+/// Repeated work of data parallelism is mentioned from this part of its computation on.
+constexpr Picoseconds kPartsWorthSaying = 50;
 constexpr std::size_t kMostLayoutLines = 16;  // if their layouts take several lines each
 constexpr std::size_t kMostCollectives = 5;
 constexpr std::size_t kMostHolders = 6;
@@ -49,17 +51,20 @@ std::string fits_line(const Plan& plan, bool colour) {
 }
 
 std::string step_line(const Plan& plan) {
-  std::string text = fmt::format("  step        {:<11}", format_time(plan.time.step()));
+  std::string beside;
   const bool is_one_device = plan.program.workers == 1 && plan.mesh.num_devices() == 1;  // as with data parallelism
   for (const Baseline& baseline : plan.baselines) {
     const bool is_one_worker = baseline.name == "one_worker";
     if (is_one_device || (baseline.name != "data_parallel" && !is_one_worker)) continue;
-    text += fmt::format("{} would take {} and {}{}", is_one_worker ? "one worker" : "data parallel",
-                        format_time(baseline.time.step()), format_bytes(baseline.peak),
-                        baseline.fits ? "" : ", which does not fit");
+    const Picoseconds repeated = is_one_worker ? 0 : baseline.time.repeated;
+    beside += fmt::format("{} would take {}{} and {}{}", is_one_worker ? "one worker" : "data parallel",
+                          format_time(baseline.time.step()),
+                          repeated > baseline.time.computation / kPartsWorthSaying
+                              ? fmt::format(" ({} of it repeated)", format_time(repeated))
+                              : "",
+                          format_bytes(baseline.peak), baseline.fits ? "" : ", which does not fit");
   }
-  text.erase(text.find_last_not_of(' ') + 1);
-  return text + '\n';
+  return figure_line("step", format_time(plan.time.step()), beside);
 }
 
 /// How much of the communication is hidden behind computation.

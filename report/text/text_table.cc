@@ -99,6 +99,7 @@ std::string wrapped_line(std::string_view key, std::string_view words) {
 }
 
 std::string figure_line(std::string_view key, std::string_view figure, std::string_view words) {
+  if (words.empty()) return fmt::format("  {:<12}{}\n", key, figure);
   return hung(fmt::format("  {:<12}{:<9}  ", key, figure), words);
 }
 

@@ -69,6 +69,8 @@ std::vector<std::string> differences(const ModelPlanner& planner, const Plan& pl
 /// finds no slower plan of that kind.
 TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
   for (const char* training : {"", ", micro_batches: 2"}) {
+    const ModelPlanner free = planner_of(layers("{}", training), Level::kSpeed);
+    const Plan any = free.plan(Level::kSpeed, "auto");
     for (int zero = 0; zero <= 3; ++zero) {
       SCOPED_TRACE(fmt::format("ZeRO-{}{}", zero, training));
       const ModelPlanner by_mode =
@@ -87,9 +89,8 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
       const bool is_same = zero == 1 && *training == 0;
       EXPECT_EQ(differences(by_mode, plan, degrees).empty(), is_same);
 
-      const ModelPlanner free = planner_of(layers("{}", training), Level::kSpeed);
       degrees.zero = zero;
-      const std::optional<Plan> found = free.plan_of_degrees(free.plan(Level::kSpeed, "auto"), degrees, &why);
+      const std::optional<Plan> found = free.plan_of_degrees(any, degrees, &why);
       ASSERT_TRUE(found) << why;
       EXPECT_LE(found->time.step(), plan.time.step());
       // Within the kind it may still choose which dimensions are sharded: a difference of 13 % at most here.
@@ -106,7 +107,7 @@ TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
     const Plan free = planner.plan(level, "auto");
     for (const char* tensor : {"hccs", "pcie"}) {
       for (const bool sequence : {false, true}) {
-        for (int zero = 0; zero <= 3; zero += 1) {
+        for (int zero = 0; zero <= 3; zero += level == Level::kRatio ? 1 : 3) {  // its plans are found at once
           SCOPED_TRACE(fmt::format("level {}, {}, sequence {}, ZeRO-{}", number_of(level), tensor, sequence, zero));
           const GlobalDegrees degrees{axes(planner.mesh(), tensor), {}, sequence, zero};
           std::string why;

@@ -1,5 +1,6 @@
 #include "planner/overlap/overlap_search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model/read_model.h"
@@ -39,6 +40,22 @@ TEST(OverlapSearchTest, AllWeightsAreStoredInPiecesWhereActivationsAreHalfHidden
   const Plan found = ModelPlanner(model, read_cluster("dgx-a100x128"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
   EXPECT_LT(open_gap(found).value(), 0.1);
+}
+
+// A stored plan has decisions, but no order: read back, it takes as long as it was said to. (With an order that is not
+// refined to the end mlp takes 3 % longer.)
+TEST(OverlapSearchTest, ItsDecisionsAloneAreOrderedAsThePlanIs) {
+  for (const char* file : {"configs/mlp.yaml", "configs/mnist-train.yaml"}) {
+    const auto model = std::make_shared<const Model>(read_model(file));
+    const ModelPlanner planner(model, read_cluster(model->cluster.value), {});
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(fmt::format("{} at level {}", file, number_of(level)));
+      const Plan plan = planner.plan(level, "auto");
+      const Plan again = planner.reported({plan.strategies, plan.versions}, planner.unsolved(level, "auto"));
+      EXPECT_EQ(again.time.step(), plan.time.step());
+      EXPECT_EQ(again.memory.peak, plan.memory.peak);
+    }
+  }
 }
 
 // Sums of times do not say which weights to gather when they are new and which when they are read, so that both are

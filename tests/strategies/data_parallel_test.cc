@@ -10,6 +10,7 @@ namespace shardplan {
 namespace {
 
 const DeviceMesh kParallelMesh = DeviceMesh::parse("x=2, y=4");
+const std::vector<AxisRef> kWholeAxes{kParallelMesh.whole(0), kParallelMesh.whole(1)};
 
 OperatorGraph trained(const std::string& batch) {
   return planned_graph(read_model_text("shardplan: 1\ninputs: {x: [" + batch +
@@ -40,7 +41,7 @@ training: {optimizer: sgd}
     const GraphOperator& info = graph.operators()[op];
     if (graph.operation(op).type->name != "MatMul") continue;
     EXPECT_TRUE(batch.factors[op]) << info.name;
-    const Strategy strategy = data_parallel_strategy(graph.operation(op), batch.factors[op], kParallelMesh);
+    const Strategy strategy = data_parallel_strategy(graph.operation(op), batch.factors[op], kParallelMesh, kWholeAxes);
     EXPECT_FALSE(strategy == replicated_strategy(graph.operation(op))) << info.name << " is repeated on every device";
     ++products;
   }
@@ -48,15 +49,25 @@ training: {optimizer: sgd}
 }
 
 TEST(DataParallelTest, TheBatchIsCutOverAsManyAxesAsDivideIt) {
-  const auto layout = [](const std::string& batch) {
+  const auto layout = [](const std::string& batch, const std::vector<AxisRef>& pieces = kWholeAxes) {
     const OperatorGraph graph = trained(batch);
     const OperatorId fc = *graph.find_operator("fc.matmul");
-    const Strategy strategy = data_parallel_strategy(graph.operation(fc), find_batch(graph).factors[fc], kParallelMesh);
+    const Strategy strategy =
+        data_parallel_strategy(graph.operation(fc), find_batch(graph).factors[fc], kParallelMesh, pieces);
     return to_string(operand_layout(graph.operation(fc), strategy, kParallelMesh, 0), kParallelMesh);
   };
   EXPECT_EQ(layout("16"), "[{x, y}, {}]");
   EXPECT_EQ(layout("6"), "[{x}, {}]");
   EXPECT_EQ(layout("3"), "[{}, {}]");
+  const AxisRef x = kParallelMesh.whole(0), outer{1, 1, 2}, inner{1, 2, 2};
+  EXPECT_EQ(layout("12", {x, outer, inner}), "[{x, y:(1)2}, {}]");
+  EXPECT_EQ(layout("8", {x, outer, inner}), "[{x, y}, {}]");
+  const DeviceMesh uneven = DeviceMesh::parse("x=3, y=4");
+  const OperatorGraph graph = trained("4");
+  const OperatorId fc = *graph.find_operator("fc.matmul");
+  const Strategy strategy = data_parallel_strategy(graph.operation(fc), find_batch(graph).factors[fc], uneven,
+                                                   {uneven.whole(0), uneven.whole(1)});
+  EXPECT_EQ(to_string(operand_layout(graph.operation(fc), strategy, uneven, 0), uneven), "[{y}, {}]");
 }
 
 }  // namespace
