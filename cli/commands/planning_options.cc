@@ -294,7 +294,7 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
         option("--time-limit", "SECONDS", &arguments.time_limit,
                "stop the search after this time, with the best plan so far", positive()),
         option("--work-limit", "UNITS", &arguments.work_limit,
-               "stop the search after this much work; gives the same plan on every machine"),
+               "stop the search after this much work; gives the same plan on every machine", positive()),
         option("--threads", "N", &arguments.threads,
                "threads of the search; 1 if not given. Idle processors help without changing the plan",
                from_to(1, 64))}},

@@ -220,10 +220,11 @@ class Copies {
   void add_of_operand(OperatorId id, std::size_t operand, VersionId version) {
     const auto time = static_cast<std::uint32_t>(id.value());
     const TensorVersion& read = versions_.all[version];
-    // The version's own memory is free once its last reader has its copy, as with `TensorVersion::is_handed_over`.
+    // The version's own memory is free once its last reader has its copy, as with `TensorVersion::is_handed_over`. A
+    // value written in place has none: it is in that of the stored tensor.
     const bool is_needed =
         std::any_of(read.next.begin(), read.next.end(), [&](VersionId next) { return !versions_.all[next].stored; });
-    const bool frees = !read.is_handed_over && !is_needed && read.end <= time + 1;
+    const bool frees = !read.is_handed_over && !is_needed && read.begin < read.end && read.end <= time + 1;
     if (frees && model_.version_nodes[version]) {
       end_memory(*model_.version_nodes[version], time);
       for (const CopyId copy : memory_[version]) end_memory(model_.copies[copy].node, time);

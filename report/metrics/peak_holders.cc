@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/stored_updates.h"
 #include "report/text/origin_words.h"
 
 namespace shardplan {
@@ -21,7 +22,7 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
           name = "inputs";
           break;
         case TensorKind::kParameter:
-          name = "weights";
+          name = is_written_in_place(graph, *value.tensor) ? "caches" : "weights";
           break;
         case TensorKind::kState:
           name = "optimizer states";

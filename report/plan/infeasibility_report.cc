@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "graph/folded_names.h"
+#include "graph/stored_updates.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/text/text_table.h"
 
@@ -37,7 +38,10 @@ std::vector<Holder> holders(const Plan& plan) {
     if (value.tensor) {
       const GraphTensor& tensor = graph.tensor(*value.tensor);
       const bool is_backward = tensor.producer && graph.operators()[*tensor.producer].pass != Pass::kForward;
-      if (tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState) {
+      if (tensor.kind == TensorKind::kParameter && is_written_in_place(graph, *value.tensor)) {
+        holder.block = "stored";
+        holder.what = "caches";
+      } else if (tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState) {
         holder.block = "parameters";
         holder.what = graph.is_training() ? "weights and optimizer states" : "weights";
       } else if (is_backward) {

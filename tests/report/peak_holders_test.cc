@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <set>
+#include <string>
 
+#include "model/read_model.h"
+#include "planner/model_planner.h"
 #include "tests/support/hand_plan.h"
 
 namespace shardplan {
@@ -24,6 +29,20 @@ TEST(PeakHoldersTest, ShareOutThePeak) {
     EXPECT_GT(plan.memory.peak, 0);
     EXPECT_EQ(sum, plan.memory.peak);
   }
+}
+
+TEST(PeakHoldersTest, CachesAreNotWeights) {
+  const auto model = std::make_shared<const Model>(read_model_text(
+      "shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 4, 1, 16], position: {shape: [8], dtype: i32}}\n"
+      "parameters: {w: [16, 16], keys: {shape: [8, 4, 32, 16], requires_grad: false}}\noperators:\n"
+      "  k: {op: KVCacheScatterUpdate, in: [keys, position, x]}\n"
+      "  y: {op: MatMul, in: [k, w]}\noutputs: [y]\n",
+      "m.yaml"));
+  const Plan plan = ModelPlanner(model, take_devices(read_cluster("dgx-a100"), 1), {}).plan(Level::kSpeed, "auto");
+  const auto holders = peak_holders(plan);
+  const std::map<std::string, Bytes> by_name(holders.begin(), holders.end());
+  EXPECT_EQ(by_name.at("caches"), 8 * 4 * 32 * 16 * 4);
+  EXPECT_EQ(by_name.at("weights"), 16 * 16 * 4);
 }
 
 }  // namespace
