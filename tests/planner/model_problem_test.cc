@@ -11,6 +11,7 @@
 #include "planner/problem/uniform_layers.h"
 #include "program/memory_profile.h"
 #include "tests/fuzz/random_model.h"
+#include "tests/support/files.h"
 #include "tests/support/marked_model.h"
 #include "tests/support/planned_model.h"
 
@@ -66,8 +67,9 @@ struct Counted {
 };
 
 // The reference is what a program holds, counted instruction by instruction from the sizes of its values.
-Counted check_peaks(const std::string& text, const std::vector<MeshAxis>& axes, int rounds) {
-  const PlannedModel model(read_model_text(text, "m.yaml"), "ascend-910", axes);
+Counted check_peaks(const std::string& text, const std::vector<MeshAxis>& axes, int rounds,
+                    const ModelOverrides& overrides = {}) {
+  const PlannedModel model(read_model_text(text, "m.yaml", overrides), "ascend-910", axes);
   const ModelProblem with_copies = model.with_copies();
   check_problem(with_copies.problem);
   Counted counted{0, with_copies.copies.size(), 0};
@@ -118,6 +120,30 @@ TEST(ModelProblemTest, HoldsNoMoreThanTheProgramsOfRandomModels) {
   }
   EXPECT_GT(all.checked, 1000u);
   EXPECT_GT(all.copies, 100u);
+}
+
+// What is written in place is in the stored tensor's memory, also while the next operator reads it.
+TEST(ModelProblemTest, HoldsNoMoreThanTheProgramsOfModelsThatWriteInPlace) {
+  ModelOverrides decoder;
+  decoder.dims = {{"B", 8}, {"T", 32}, {"H", 64}, {"heads", 8}, {"kv", 4}, {"D", 8}, {"F", 64}, {"V", 64}, {"L", 2}};
+  const std::vector<MeshAxis> axes{{"a", 2}, {"b", 4}};
+  std::string text = content_of("configs/models/llama3-70b-decode.yaml");
+  text.replace(text.find("dtype: bf16"), 11, "dtype: f16");  // which the cluster computes
+  EXPECT_GT(check_peaks(text, axes, 100, decoder).checked, 10u);
+  constexpr char kTrained[] = R"(
+shardplan: 1
+inputs: {ids: {shape: [32], dtype: i32}}
+operators:
+  rows:  {block: nn.Embedding, in: ids, vocab_size: 64, embedding_size: 64, sparse: true}
+  image: {op: Reshape, in: rows, shape: [32, 4, 4, 4]}
+  norm:  {block: nn.BatchNorm2d, in: image}
+  flat:  {op: Reshape, in: norm, shape: [32, 64]}
+  fc:    {block: nn.Dense, in: flat, out_channels: 16}
+  loss:  {op: ReduceMean, in: fc}
+loss: loss
+training: {optimizer: adam}
+)";
+  EXPECT_GT(check_peaks(kTrained, axes, 100).checked, 10u);
 }
 
 // The gradient of the attention keeps `context`, that of the projection keeps `merged`, a view of it: one piece of
