@@ -137,6 +137,13 @@ TEST(ProgramTest, StopsWhenInterrupted) {
   EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
 }
 
+// What was not found in time is not said to be impossible.
+TEST(ProgramTest, AnInterruptedComparisonDoesNotSayThatNothingFits) {
+  const ProgramRun run = run_program("compare configs/gpt3-175b.yaml", ".", 1);
+  EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
+  EXPECT_EQ(run.err.find("no plan fits"), std::string::npos) << run.err;
+}
+
 /// A perceptron with enough layers that reading and building it takes many seconds.
 std::string deep_model(const ProjectFolder& folder) {
   write_file(folder.path() + "/deep.yaml",

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,12 +15,12 @@
 namespace shardplan {
 namespace {
 
-Plan smallest_plan(const std::string& text, Bytes capacity, bool uniform_layers = false) {
+Plan smallest_plan(const std::string& text, Bytes capacity, bool uniform_layers = false, std::int64_t devices = 8) {
   auto model = std::make_shared<const Model>(read_model_text(text, "model.yaml"));
   PlanOptions options;
   options.capacity = capacity;
   options.uniform_layers = uniform_layers;
-  return ModelPlanner(model, read_cluster("ascend-910"), options).smallest();
+  return ModelPlanner(model, take_devices(read_cluster("ascend-910"), devices), options).smallest();
 }
 
 // Three layers whose inner activations are four times as large as those between them.
@@ -137,6 +139,16 @@ TEST(InfeasibilityAnalysisTest, DividesBatchAndLayersAsOftenAsItNeeds) {
   EXPECT_EQ(remedies_at(peak / 7), (std::vector<std::string>{"micro 8", "ascend-910x8", larger}));
   // One sequence in each micro-batch is not enough.
   EXPECT_EQ(remedies_at(peak / 12), (std::vector<std::string>{both + " micro 4", "ascend-910x16", larger}));
+}
+
+// More nodes would not help a user who asks for fewer devices than one has.
+TEST(InfeasibilityAnalysisTest, OffersNoLargerClusterBesideANumberOfDevices) {
+  for (const std::int64_t devices : {4, 8}) {
+    const Bytes peak = smallest_plan(kWide, kUnlimitedBytes, true, devices).memory.peak;
+    const Infeasibility answer = analyse_infeasibility(smallest_plan(kWide, peak * 3 / 4, true, devices));
+    const auto is_of_nodes = [](const Infeasibility::Remedy& remedy) { return !remedy.cluster.empty(); };
+    EXPECT_EQ(std::any_of(answer.remedies.begin(), answer.remedies.end(), is_of_nodes), devices == 8) << devices;
+  }
 }
 
 TEST(InfeasibilityAnalysisTest, BlocksToRecomputeStandBesideThoseOfTheFile) {
