@@ -1,3 +1,6 @@
+// Figures and remedies come from the analysis; this file sums what is alive at the peak by block and kind, and fits both
+// to the page.
+
 #include "report/plan/infeasibility_report.h"
 
 #include <fmt/format.h>
