@@ -78,8 +78,9 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
   std::map<std::pair<OperationId, std::optional<std::uint32_t>>, SharedVector<Strategy>> strategies;
   for (const OperatorId op : graph_->operators().ids()) {
     const auto [known, is_new] = strategies.try_emplace({graph_->operators()[op].operation, batch[op]});
-    if (is_new)
+    if (is_new) {
       known->second = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), pieces_, uneven_cuts())};
+    }
     limits.operators[op] = known->second;
   }
   std::map<std::size_t, RareValue<TensorLayout>> replicated;  // by rank
