@@ -14,8 +14,8 @@ namespace shardplan {
 /// - data_parallel, semi_auto_parallel, and blocks of mode data_parallel: an operator without a strategy shards the
 ///   batch over all devices. The backward operators of an operator whose strategy is decided (here, or by the user in
 ///   semi_auto_parallel) have the same layouts: the gradient of each tensor is laid out as the tensor, and that of a
-///   parameter is a partial sum until its update reads it, so that one collective reduces it. With
-///   gradient_fp32_sync: false it is reduced before a two-byte gradient becomes f32.
+///   parameter is a partial sum that its update reads, so that one collective reduces it (right behind its producer:
+///   graph/tensor_versions.h). With gradient_fp32_sync: false it is reduced before a two-byte gradient becomes f32.
 /// - A parameter that the user stores further sharded (ZeRO-3) is gathered for the forward and again for the backward
 ///   pass; over micro-batches its gradient is summed in that layout.
 /// - A parameter whose readers are all decided is stored as the first of them reads it (under pure data parallelism
@@ -25,7 +25,8 @@ namespace shardplan {
 /// - zero, in data_parallel and semi_auto_parallel, by stage:
 ///       1  optimizer states and updates are sharded (`zero_layout`) over all devices that hold the same part of a
 ///          parameter
-///       2  also sums of gradients over micro-batches: each gradient is reduce-scattered with every micro-batch
+///       2  also sums of gradients over micro-batches: each gradient is reduce-scattered with every micro-batch, in
+///          the type of its sum (`TrainingOptions::widens_before_sum`)
 ///       3  also weights, except those that the user stores otherwise: gathered for the forward, again for the
 ///          backward pass
 ///   reshard_after_forward: false keeps the gathered weight for the backward pass.
