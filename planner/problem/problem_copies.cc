@@ -20,6 +20,19 @@ namespace {
 
 bool is_view(const OperatorGraph& graph, OperatorId op) { return graph.operation(op).type->work == WorkKind::kView; }
 
+/// True for a view, and for an update that writes in place a value which more than one other operator or a view reads:
+/// its result is in the first operand's memory, unless that is a copy.
+bool shows_operand(const OperatorGraph& graph, const TensorVersions& versions, OperatorId op) {
+  if (is_view(graph, op)) return true;
+  if (graph.operation(op).type->in_place == InPlace::kNo) return false;
+  const TensorVersion& produced = versions.all[*versions.first[graph.operators()[op].results.front()]];
+  if (produced.begin < produced.end) return false;  // the old value is still read
+  const auto is_kept_apart = [&](VersionId next) { return versions.all[next].kind != TensorVersion::Kind::kUpdated; };
+  const auto is_viewed = [&](const Reader& reader) { return is_view(graph, reader.op); };
+  return std::any_of(produced.next.begin(), produced.next.end(), is_kept_apart) ||
+         std::any_of(produced.readers.begin(), produced.readers.end(), is_viewed);
+}
+
 /// The end of a version, including the last reader that it is handed over to.
 std::uint32_t held_until(const TensorVersion& version) {
   return version.is_handed_over ? static_cast<std::uint32_t>(version.readers.back().op.value()) + 1 : version.end;
@@ -37,7 +50,7 @@ class Copies {
         memory_(versions_.all.size()) {}
 
   void add_of_view(OperatorId id) {
-    if (!is_view(graph_, id)) return;
+    if (!shows_operand(graph_, versions_, id)) return;
     const OptionalIndex<VersionId> viewed = versions_.read[id][0];
     if (!viewed) return;
     const CandidateTable& table = *input_.tables[id];
@@ -296,7 +309,7 @@ IdVector<TensorId, std::uint32_t> shown_until(const OperatorGraph& graph, const 
     held[version.tensor] = std::max(held[version.tensor], held_until(version));
   }
   for (const OperatorId id : graph.operators().ids()) {
-    if (!is_view(graph, id)) continue;
+    if (!shows_operand(graph, versions, id)) continue;
     const std::uint32_t until = held[graph.operators()[id].operands.front()];
     for (const TensorId result : graph.operators()[id].results) {
       shown[result] = until;

@@ -13,7 +13,7 @@
 namespace shardplan {
 
 /// By result of a view: until when the tensor that it is a view of may be in memory for other readers, so that the
-/// view takes no memory; 0 for all other tensors.
+/// view takes no memory; 0 for all other tensors. The new value of a cache that is written in place counts as a view.
 IdVector<TensorId, std::uint32_t> shown_until(const OperatorGraph& graph, const TensorVersions& versions);
 
 /// What a problem's copies are made from.

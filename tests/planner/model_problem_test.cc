@@ -144,6 +144,28 @@ loss: loss
 training: {optimizer: adam}
 )";
   EXPECT_GT(check_peaks(kTrained, axes, 100).checked, 10u);
+  // Read by two operators, and through a view.
+  constexpr char kShared[] = R"(
+shardplan: 1
+dims: {B: 8, T: 32, heads: 8, kv: 4, D: 8}
+inputs:
+  position: {shape: [B], dtype: i32}
+  q1: [B, heads, 1, D]
+  q2: [B, heads, 1, D]
+  k: [B, kv, 1, D]
+  v: [B, kv, 1, D]
+parameters:
+  keys:   {shape: [B, kv, T, D], requires_grad: false}
+  values: {shape: [B, kv, T, D], requires_grad: false}
+operators:
+  k_all:  {op: KVCacheScatterUpdate, in: [keys, position, k]}
+  v_all:  {op: KVCacheScatterUpdate, in: [values, position, v]}
+  viewed: {op: Reshape, in: v_all, shape: [B, kv, T, D]}
+  a1:     {op: FlashAttention, in: [q1, k_all, viewed]}
+  a2:     {op: FlashAttention, in: [q2, k_all, viewed]}
+  sum:    {op: Add, in: [a1, a2]}
+)";
+  EXPECT_GT(check_peaks(kShared, axes, 100).checked, 10u);
 }
 
 // The gradient of the attention keeps `context`, that of the projection keeps `merged`, a view of it: one piece of
