@@ -46,9 +46,16 @@ OperatorGraph with_stored_updates(OperatorGraph forward) {
   return builder.build();
 }
 
-bool is_written_in_place(const OperatorGraph& graph, TensorId tensor) {
-  const ShortVector<Reader>& readers = graph.tensor(tensor).readers;
-  return readers.size() == 1 && readers.front().operand == 0 && writes_in_place(graph.operation(readers.front().op));
+bool is_cache(const OperatorGraph& graph, TensorId tensor) {
+  const GraphTensor& stored = graph.tensor(tensor);
+  if (stored.kind != TensorKind::kParameter || stored.readers.empty()) return false;
+  const auto is_read_as_cache = [&](const Reader& reader) {
+    const OperatorType& type = *graph.operation(reader.op).type;
+    return type.name == "FlashAttention" && (reader.operand == 1 || reader.operand == 2);
+  };
+  const Reader& first = stored.readers.front();
+  if (stored.readers.size() == 1 && first.operand == 0 && writes_in_place(graph.operation(first.op))) return true;
+  return !stored.requires_grad && std::ranges::all_of(stored.readers, is_read_as_cache);
 }
 
 }  // namespace shardplan

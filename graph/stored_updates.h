@@ -13,8 +13,8 @@ void mark_stored_updates(const OperatorGraph& forward, OperatorGraphBuilder& bui
 /// The graph of an inference step, whose operators write in place.
 OperatorGraph with_stored_updates(OperatorGraph forward);
 
-/// True for a stored tensor that is written in place: a cache, of whose sequences each device keeps its own under data
-/// parallelism, not a copy of all.
-bool is_written_in_place(const OperatorGraph& graph, TensorId tensor);
+/// True for a stored tensor that is written in place, or that attention reads as keys or values and nothing trains: a
+/// cache, of whose sequences each device keeps its own under data parallelism, not a copy of all.
+bool is_cache(const OperatorGraph& graph, TensorId tensor);
 
 }  // namespace shardplan

@@ -95,10 +95,10 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
       limits.versions[id] = decided_.stored[version.tensor];
       continue;
     }
-    if (is_written_in_place(*graph_, version.tensor)) {
-      const OperatorId writer = tensor.readers.front().op;
-      limits.versions[id] =
-          operand_layout(graph_->operation(writer), std::as_const(limits).operators[writer].front(), mesh(), 0);
+    if (is_cache(*graph_, version.tensor)) {
+      const Reader& reader = tensor.readers.front();
+      limits.versions[id] = operand_layout(graph_->operation(reader.op),
+                                           std::as_const(limits).operators[reader.op].front(), mesh(), reader.operand);
       continue;
     }
     const auto [known, is_new] = replicated.try_emplace(tensor.type.shape.size());

@@ -262,7 +262,7 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
     if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, stored, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
-  if (version.kind != TensorVersion::Kind::kStored || is_written_in_place(graph_, version.tensor)) return true;
+  if (version.kind != TensorVersion::Kind::kStored || is_cache(graph_, version.tensor)) return true;
   const bool is_parameter = tensor.kind == TensorKind::kParameter;
   if (!is_parameter && (tensor.kind != TensorKind::kState || !tensor.state_of || shape.empty())) return true;
   const TensorId parameter = is_parameter ? version.tensor : *tensor.state_of;

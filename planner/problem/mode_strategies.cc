@@ -304,7 +304,7 @@ class ModeDecisions {
       }
       if (!all_decided || !layout) continue;
       if (parallel_.parallel_mode == ParallelMode::kDataParallel && !is_input && !tensor.layerwise_parallel &&
-          !is_written_in_place(graph_, id)) {
+          !is_cache(graph_, id)) {
         layout = TensorLayout::replicated(tensor.type.shape.size());
       }
       if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;

@@ -153,6 +153,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       };
       queries.add(of_factor("s"), work);
       keys.add(of_factor("t"), work);
+      continue;  // stored keys and values are no weights
     }
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);

@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
           name = "inputs";
           break;
         case TensorKind::kParameter:
-          name = is_written_in_place(graph, *value.tensor) ? "caches" : "weights";
+          name = is_cache(graph, *value.tensor) ? "caches" : "weights";
           break;
         case TensorKind::kState:
           name = "optimizer states";

@@ -41,7 +41,7 @@ std::vector<Holder> holders(const Plan& plan) {
     if (value.tensor) {
       const GraphTensor& tensor = graph.tensor(*value.tensor);
       const bool is_backward = tensor.producer && graph.operators()[*tensor.producer].pass != Pass::kForward;
-      if (tensor.kind == TensorKind::kParameter && is_written_in_place(graph, *value.tensor)) {
+      if (tensor.kind == TensorKind::kParameter && is_cache(graph, *value.tensor)) {
         holder.block = "stored";
         holder.what = "caches";
       } else if (tensor.kind == TensorKind::kParameter || tensor.kind == TensorKind::kState) {

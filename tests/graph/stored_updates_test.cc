@@ -29,8 +29,29 @@ TEST(StoredUpdatesTest, ACacheIsItsNewValueInInference) {
   const OperatorGraph graph = planned_graph(cached(), 8, 1);
   const TensorId cache = *graph.find_tensor("cache");
   EXPECT_EQ(graph.tensor(*graph.find_tensor("keys")).updates, cache);
-  EXPECT_TRUE(is_written_in_place(graph, cache));
-  EXPECT_FALSE(is_written_in_place(graph, *graph.find_tensor("x")));
+  EXPECT_TRUE(is_cache(graph, cache));
+  EXPECT_FALSE(is_cache(graph, *graph.find_tensor("x")));
+}
+
+TEST(StoredUpdatesTest, KeysAndValuesThatNothingTrainsAreCaches) {
+  const auto is_a_cache = [](const std::string& requires_grad) {
+    const OperatorGraph graph =
+        planned_graph(read_model_text("shardplan: 1\ninputs: {q: [2, 4, 8, 4]}\n"
+                                      "parameters:\n"
+                                      "  keys:   {shape: [2, 4, 8, 4], requires_grad: " +
+                                          requires_grad +
+                                          "}\n"
+                                          "  values: {shape: [2, 4, 8, 4], requires_grad: " +
+                                          requires_grad +
+                                          "}\n"
+                                          "operators: {y: {op: FlashAttention, in: [q, keys, values]}}\n",
+                                      "m.yaml"),
+                      8, 1);
+    EXPECT_EQ(is_cache(graph, *graph.find_tensor("keys")), is_cache(graph, *graph.find_tensor("values")));
+    return is_cache(graph, *graph.find_tensor("keys"));
+  };
+  EXPECT_TRUE(is_a_cache("false"));
+  EXPECT_FALSE(is_a_cache("true"));  // a learned prefix
 }
 
 TEST(StoredUpdatesTest, MovingStatisticsStayAsTheyAreInInference) {

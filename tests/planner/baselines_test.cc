@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 64, kIn = 32, kOut = 16;
 
-ModelPlanner planner() {
+ModelPlanner planner(const PlanOptions& options = {}) {
   return {std::make_shared<const Model>(read_model_text(R"(
 shardplan: 1
 inputs: {x: [64, 32]}
@@ -21,8 +21,7 @@ loss: loss
 training: {optimizer: sgd, learning_rate: 0.1}
 )",
                                                         "m.yaml")),
-          read_cluster("ascend-910"),
-          {}};
+          read_cluster("ascend-910"), options};
 }
 
 std::string layout_of(const ModelPlanner& made, const Baseline& baseline, const std::string& op, std::size_t operand) {
@@ -82,6 +81,27 @@ TEST(BaselinesTest, DataParallelismDividesACache) {
   }
 }
 
+// So does a cache that is only read: keys and values of what a decoder looks back at, or of a prompt's beginning.
+TEST(BaselinesTest, DataParallelismDividesACacheThatIsOnlyRead) {
+  for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
+    const ModelPlanner made(std::make_shared<const Model>(
+                                read_model_text("shardplan: 1\n"
+                                                "inputs: {x: [16, 4, 1, 32]}\n"
+                                                "parameters:\n"
+                                                "  keys:   {shape: [16, 4, 512, 32], requires_grad: false}\n"
+                                                "  values: {shape: [16, 4, 512, 32], requires_grad: false}\n"
+                                                "operators: {context: {op: FlashAttention, in: [x, keys, values]}}\n" +
+                                                    mode,
+                                                "m.yaml")),
+                            read_cluster("dgx-a100"), {});
+    const Baseline parallel = made.data_parallel();
+    EXPECT_EQ(parallel.time.communication, 0) << mode;
+    constexpr Bytes kCaches = 4 * 2 * 2 * 4 * 512 * 32, kOthers = 4 * 2 * (2 * 4 * 32 + 4);
+    EXPECT_GE(parallel.peak, kCaches) << mode;
+    EXPECT_LE(parallel.peak, kCaches + kOthers) << mode;
+  }
+}
+
 // When and where it is computed makes no difference, neither to it nor to the plan.
 TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {
@@ -102,7 +122,9 @@ TEST(BaselinesTest, DataParallelismBesideThePlanIsTheSame) {
 
 // Each alternative is a plan with that strategy: none is faster than the plan of level 2, and one is as fast.
 TEST(BaselinesTest, ForcedStrategiesAreNoFasterThanThePlan) {
-  const ModelPlanner made = planner();
+  PlanOptions options;
+  options.overlap = false;
+  const ModelPlanner made = planner(options);
   const Plan plan = made.plan(Level::kSpeed, "auto");
   const OperatorId fc = *made.graph().find_operator("fc.matmul");
   const std::vector<Strategy> strategies = made.alternatives(fc);

@@ -292,7 +292,7 @@ TEST(ExportTest, ADecodingStepIsEngineArguments) {
   const TensorVersions versions = tensor_versions(*uniform->graph);
   for (const VersionId id : versions.all.ids()) {
     const TensorVersion& version = versions.all[id];
-    if (!is_written_in_place(*uniform->graph, version.tensor)) continue;
+    if (!is_cache(*uniform->graph, version.tensor)) continue;
     if (version.kind != TensorVersion::Kind::kStored) continue;
     caches += uniform->graph->tensor(version.tensor).type.bytes();
     held += local_bytes(uniform->graph->tensor(version.tensor).type, uniform->versions[id]);
