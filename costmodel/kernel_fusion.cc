@@ -169,6 +169,7 @@ class FusedChains {
       if (kernel_of_[op] != kNone) set_traffic(op);
     }
     for (std::size_t op = graph_.operators().size(); op-- > 0;) free_move(OperatorId(op));
+    for (const OperatorId op : graph_.operators().ids()) read_values_with_keys(op);
     for (const TensorId id : graph_.tensors().ids()) result_.in_registers[id] = result_.in_registers[source_[id]];
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& info = graph_.operators()[op];
@@ -446,6 +447,29 @@ class FusedChains {
     const TensorId source = source_[op.operands[0]];
     if (kernel_of_[*graph_.tensor(source).producer] == kNone) return;
     traffic.is_free = true;  // the kernel writes the permuted tensor instead
+  }
+
+  /// The tensor in whose memory this one is: what it is a view or a slice of.
+  TensorId memory_of(TensorId tensor) const {
+    while (true) {
+      tensor = source_[tensor];
+      const std::optional<OperatorId>& producer = graph_.tensor(tensor).producer;
+      if (!producer || kinds_[*producer] != KernelKind::kMove || !result_.traffic[*producer].is_free) return tensor;
+      if (!graph_.operation(*producer).type->name.ends_with("Slice")) return tensor;
+      tensor = op_(*producer).operands[0];
+    }
+  }
+
+  /// Attention whose values are its keys, or a slice of them (a latent cache, DeepSeek's FlashMLA), has them already.
+  void read_values_with_keys(OperatorId id) {
+    const Operation& operation = graph_.operation(id);
+    if (operation.type->name != "FlashAttention") return;
+    const GraphOperator& op = op_(id);
+    if (memory_of(op.operands[1]) != memory_of(op.operands[2])) return;
+    const bool has_more_keys = operation.operands[1].bytes() >= operation.operands[2].bytes();
+    KernelTraffic& traffic = result_.traffic[id];
+    traffic.from_registers.resize(op.operands.size(), 0);
+    traffic.from_registers[has_more_keys ? 2 : 1] = 1;
   }
 
   const OperatorGraph& graph_;

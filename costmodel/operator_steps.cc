@@ -42,19 +42,27 @@ bool reads_twice(const Operation& operation) {
                      [](const Factor& factor) { return factor.kind == FactorKind::kNormalised; });
 }
 
-/// Bytes that one kernel run reads and writes on one device. Of a table that elements are picked from, at most as much
-/// as the result holds.
+/// Bytes that one kernel run reads of an operand. Of a table that elements are picked from, at most as much as the
+/// result holds.
+Bytes read_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
+                 const std::vector<TensorLayout>& results, std::size_t operand) {
+  const OperatorType& type = *operation.type;
+  const Bytes held = local_bytes(operation.operands[operand], operand_layout(operation, strategy, mesh, operand));
+  if (type.picks_elements && operand == 0) return std::min(held, local_bytes(operation.results[0], results[0]));
+  const double share =
+      type.read_share == nullptr ? 1 : type.read_share(operation, local_extents(operation, strategy), operand);
+  const Bytes read = share < 1 ? static_cast<Bytes>(share * static_cast<double>(held)) : held;
+  return reads_twice(operation) ? 2 * read : read;
+}
+
+/// Bytes that one kernel run reads and writes on one device.
 Bytes touched_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                     const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
   const OperatorType& type = *operation.type;
   if (type.in_place != InPlace::kNo) return touched_in_place(operation, strategy, mesh, results);  // never fused
-  const Bytes times_read = reads_twice(operation) ? 2 : 1;
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    if (!traffic.reads(i)) continue;
-    const Bytes held = local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
-    const bool is_table = type.picks_elements && i == 0;
-    bytes += is_table ? std::min(held, local_bytes(operation.results[0], results[0])) : times_read * held;
+    if (traffic.reads(i)) bytes += read_bytes(operation, strategy, mesh, results, i);
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     if (!traffic.writes(i)) continue;
@@ -105,7 +113,7 @@ class Steps {
     } else {
       std::vector<std::size_t> inputs(operation_->operands.size());
       for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = i;
-      result_.results = run_kernel(operation_, strategy_, std::move(inputs), false);
+      result_.results = run_kernel(operation_, strategy_, std::move(inputs), traffic_, false);
     }
     for (const OperatorStep& step : result_.steps) {
       (step.kind == OperatorStep::Kind::kRun ? result_.computation : result_.communication) += step.time;
@@ -116,7 +124,7 @@ class Steps {
  private:
   /// Fetches the halos that the operation needs, runs it; returns the values of its results.
   std::vector<std::size_t> run_kernel(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
-                                      std::vector<std::size_t> inputs, bool is_phase) {
+                                      std::vector<std::size_t> inputs, const KernelTraffic& traffic, bool is_phase) {
     const DeviceMesh& mesh = costs_.mesh();
     std::vector<Halo> all = halos(*operation, strategy, mesh);
     for (std::size_t operand = 0; operand < operation->operands.size(); ++operand) {
@@ -138,8 +146,6 @@ class Steps {
       step.output_layouts.push_back(result_layout(*operation, strategy, mesh, i));
       results.push_back(num_values_++);
     }
-    const KernelTraffic alone;
-    const KernelTraffic& traffic = is_phase ? alone : traffic_;
     // Asked even for what is free, so that a dtype that the device does not compute is found.
     step.time =
         costs_.computation(*operation, local_extents(*operation, strategy),
@@ -193,7 +199,8 @@ class Steps {
       const auto operation =
           std::make_shared<const Operation>(make_operation(*type, phase.attributes, std::move(operand_types)));
       const Strategy strategy = strategy_of_phase(*operation_, strategy_, *operation);
-      const std::vector<std::size_t> results = run_kernel(operation, strategy, std::move(inputs), true);
+      const std::vector<std::size_t> results =
+          run_kernel(operation, strategy, std::move(inputs), traffic_of(phase), true);
       for (std::size_t i = 0; i < results.size(); ++i) {
         // What leaves the operator may stay partial; what a later phase reads must be whole.
         const auto final = std::find(phases.results.begin(), phases.results.end(), values.size());
@@ -205,6 +212,16 @@ class Steps {
       }
     }
     for (const std::size_t result : phases.results) result_.results.push_back(values[result]);
+  }
+
+  /// Phases are kernels of their own. But attention reads values that are its keys once also where it runs in phases.
+  KernelTraffic traffic_of(const Phase& phase) const {
+    KernelTraffic traffic;
+    if (operation_->type->role != OperatorRole::kAttention || traffic_.from_registers.empty()) return traffic;
+    for (const std::size_t input : phase.inputs) {
+      traffic.from_registers.push_back(input < operation_->operands.size() ? traffic_.from_registers[input] : 0);
+    }
+    return traffic;
   }
 
   static bool is_read(const Phases& phases, std::size_t value) {

@@ -21,25 +21,29 @@ double sum_of_smaller(std::int64_t first, std::int64_t last, std::int64_t most) 
 }
 
 /// The number of pairs of a query and a key that it sees, for the last `queries` and the first `keys` of all: what the
-/// busiest device has, if positions count from 0.
-double busiest_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t queries, std::int64_t keys) {
+/// busiest device has. The first query is at position `first`, as the keys count from 0.
+double busiest_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t first, std::int64_t queries,
+                     std::int64_t keys) {
   const std::int64_t window = operation.integer("window");
   const std::int64_t most = std::min(keys, all.keys);
   if (operation.flag("causal")) {
-    return sum_of_smaller(all.queries - queries + 1, all.queries, window > 0 ? std::min(most, window) : most);
+    const std::int64_t last = first + all.queries;
+    return sum_of_smaller(last - queries + 1, last, window > 0 ? std::min(most, window) : most);
   }
   // For a window, the busiest piece of keys is the one that contains it.
   return static_cast<double>(queries) * static_cast<double>(window > 0 ? std::min(most, 2 * window - 1) : most);
 }
 
-/// Positions are given so that all devices have equally many pairs (zigzag or striped context parallelism): each then has
-/// its share of all.
+/// Positions are given for two reasons: so that all devices have equally many pairs (zigzag or striped context
+/// parallelism), so each has its share of all; and because the queries do not begin at the first key, as in the next part
+/// of a prompt, where they are taken to be the last positions.
 double visible_pairs(const Operation& operation, const AttentionSizes& all, bool has_positions, std::int64_t queries,
                      std::int64_t keys) {
-  if (!has_positions) return busiest_pairs(operation, all, queries, keys);
+  if (!has_positions) return busiest_pairs(operation, all, 0, queries, keys);
   const double share = static_cast<double>(queries) / static_cast<double>(all.queries) * static_cast<double>(keys) /
                        static_cast<double>(all.keys);
-  return share * busiest_pairs(operation, all, all.queries, all.keys);
+  const std::int64_t first = std::max<std::int64_t>(0, all.keys - all.queries);
+  return share * busiest_pairs(operation, all, first, all.queries, all.keys);
 }
 
 Box box_or_one(const KernelCall& call, const char* factor) {
@@ -178,6 +182,19 @@ double attention_flops(const Operation& operation, std::span<const std::int64_t>
   const double pairs =
       visible_pairs(operation, attention_sizes(operation, form.q), form.positions.has_value(), local("s"), local("t"));
   return 2 * extent("b") * extent("g") * extent("r") * pairs * (of_depth * extent("d") + of_width * extent("e"));
+}
+
+double attention_read_share(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+                            std::size_t operand) {
+  const std::int64_t window = operation.integer("window");
+  if (window == 0 || (operand != first + 1 && operand != first + 2)) return 1;
+  const auto local = [&](const char* name) {
+    const std::optional<std::uint32_t> factor = operation.rule.find(name);
+    return factor ? extents[*factor] : 1;
+  };
+  const std::int64_t keys = local("t") * local("u");
+  const std::int64_t around = operation.flag("causal") ? window - 1 : 2 * (window - 1);
+  return static_cast<double>(std::min(keys, local("s") + around)) / static_cast<double>(keys);
 }
 
 AttentionOptions attention_options(const KernelCall& call, std::int64_t depth) {

@@ -94,9 +94,14 @@ struct AttentionWalks {
 
 /// The work of the visible pairs of a query and a key: `of_depth` products over the depth, `of_width` over the width. Of a
 /// causal operator whose queries are cut, that of the device with the last ones; if positions are given, the average,
-/// since sequences are reordered to give all devices the same work.
+/// since sequences are reordered to give all devices the same work, of queries at the last positions of the keys.
 double attention_flops(const Operation& operation, std::span<const std::int64_t> extents, const AttentionForm& form,
                        double of_depth, double of_width);
+
+/// `OperatorType::read_share`, where q is operand `first`: of keys and values, those that the window of a query of the
+/// part reaches.
+double attention_read_share(const Operation& operation, std::span<const std::int64_t> extents, std::size_t first,
+                            std::size_t operand);
 
 AttentionOptions attention_options(const KernelCall& call, std::int64_t depth);
 

@@ -53,6 +53,9 @@ ShardingRule attention_rule(const Operation& operation) {
 double forward_flops(const Operation& operation, std::span<const std::int64_t> extents) {
   return attention_flops(operation, extents, attention_form(operation), 1, 1);
 }
+double forward_read_share(const Operation& operation, std::span<const std::int64_t> extents, std::size_t operand) {
+  return attention_read_share(operation, extents, 0, operand);
+}
 void attention_kernel(const KernelCall& call) {
   const AttentionSizes sizes = attention_sizes(call.operation, 0);
   const AttentionForm form = attention_form(call.operation);
@@ -129,6 +132,9 @@ ShardingRule attention_grad_rule(const Operation& operation) {
 double grad_flops(const Operation& operation, std::span<const std::int64_t> extents) {
   return attention_flops(operation, extents, gradient_form(operation), 3, 2);
 }
+double grad_read_share(const Operation& operation, std::span<const std::int64_t> extents, std::size_t operand) {
+  return attention_read_share(operation, extents, 1, operand);
+}
 
 void attention_grad_kernel(const KernelCall& call) {
   const bool bsnd = is_bsnd(call.operation);
@@ -198,6 +204,7 @@ std::vector<OperatorType> attention_operators() {
        .flops_text = "2 b g r s t (d + e), of the pairs that see each other",
        .role = OperatorRole::kAttention,
        .head_dimension = attention_head_dimension,
+       .read_share = forward_read_share,
        .notes = "strategy  ((b, n, s, 1), (b, n, t, 1), (b, n, t, 1)); n cuts the heads of k, then those of a group;\n"
                 "          s cuts queries and leaves keys whole; t > 1 adds all_reduces of maxima, sums and values\n"
                 "          positions, given where the sequence is reordered (zigzag), balance causal work over s\n"
@@ -215,6 +222,7 @@ std::vector<OperatorType> attention_operators() {
        .work = WorkKind::kContraction,
        .flops = grad_flops,
        .role = OperatorRole::kAttention,
+       .read_share = grad_read_share,
        .is_internal = true,
        .draws_as_forward = true},
   };

@@ -89,6 +89,10 @@ double part_flops(const Operation& operation, std::span<const std::int64_t> exte
   return attention_flops(operation, of_keys, attention_form(operation), 1, 1);
 }
 
+double part_read_share(const Operation& operation, std::span<const std::int64_t> extents, std::size_t operand) {
+  return attention_read_share(operation, extents, 0, operand);
+}
+
 std::vector<TensorType> infer_without_pieces(const Operation& operation) {
   std::vector<TensorType> results;
   for (std::size_t i = 0; i < operation.type->signature.results.size(); ++i) {
@@ -183,6 +187,7 @@ OperatorType attention_part() {
           .work = WorkKind::kContraction,
           .flops = part_flops,
           .role = OperatorRole::kAttention,
+          .read_share = part_read_share,
           .is_internal = true,
           .draws_as_forward = true};
 }

@@ -182,6 +182,51 @@ TEST_F(AttentionTest, PositionsBalanceCausalWork) {
   }
 }
 
+/// Fewer queries than keys, with positions: the next part of a prompt, behind what a cache holds already.
+TEST_F(AttentionTest, QueriesWithPositionsAreTheLastOnes) {
+  for (const std::int64_t window : {0, 1, 3, 20}) {
+    const Attributes attributes = {{"causal", true}, {"window", window}};
+    const TensorType q{{1, 1, 4, 8}, DataType::kBF16}, k{{1, 1, 16, 8}, DataType::kBF16};
+    const Operation operation = make_operation(*find_operator_type("FlashAttention"), attributes,
+                                               {q, k, k, {{4}, DataType::kI32}, {{16}, DataType::kI32}});
+    std::int64_t pairs = 0;
+    for (std::int64_t i = 12; i < 16; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j) pairs += window > 0 && i - j >= window ? 0 : 1;
+    }
+    EXPECT_DOUBLE_EQ(whole_flops(operation) / (4 * 8), static_cast<double>(pairs)) << window;
+  }
+}
+
+/// The keys that at least one of some neighbouring queries sees, wherever they are, counted key by key.
+TEST_F(AttentionTest, ReadsTheKeysThatItsWindowReaches) {
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t window : {0, 1, 3, 5, 20}) {
+      for (const std::int64_t queries : {1, 4, 16}) {
+        const Operation operation =
+            attention({{"causal", causal}, {"window", window}}, {1, 1, queries, 8}, {1, 1, 16, 8}, {1, 1, 16, 8});
+        std::int64_t most = 0;
+        for (std::int64_t first = 0; first + queries <= 16; ++first) {
+          std::int64_t seen = 0;
+          for (std::int64_t j = 0; j < 16; ++j) {
+            bool is_seen = false;
+            for (std::int64_t i = first; i < first + queries; ++i) {
+              is_seen |= window == 0 || (std::abs(i - j) < window && (!causal || j <= i));
+            }
+            seen += is_seen ? 1 : 0;
+          }
+          most = std::max(most, seen);
+        }
+        std::vector<std::int64_t> extents;
+        for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+        const auto share = [&](std::size_t operand) { return operation.type->read_share(operation, extents, operand); };
+        EXPECT_EQ(share(0), 1);
+        EXPECT_DOUBLE_EQ(share(1), static_cast<double>(most) / 16) << causal << window << queries;
+        EXPECT_DOUBLE_EQ(share(2), share(1));
+      }
+    }
+  }
+}
+
 /// A cache of keys and values may be of one byte; what is computed has the type of the queries.
 TEST_F(AttentionTest, KeysAndValuesMayBeOfF8) {
   const auto made_of = [](DataType q, DataType k, DataType v) {
