@@ -32,9 +32,14 @@ std::optional<std::string> by_place(const std::string& letters, const std::strin
   return std::count(places.begin(), places.end(), kChannel) == 1 ? std::optional(places) : std::nullopt;
 }
 
+bool is_decided(const OperatorGraph& graph, OperatorId id) {
+  const GraphOperator& op = graph.operators()[id];
+  return !op.strategy->in.empty() || !op.strategy->out.empty() || op.recompute_scope == op.name;
+}
+
 class Finder {
  public:
-  explicit Finder(const OperatorGraph& graph) : graph_(graph) {}
+  Finder(const OperatorGraph& graph, bool takes_decided) : graph_(graph), takes_decided_(takes_decided) {}
 
   std::optional<WrittenAttention> around(OperatorId softmax) const {
     const Operation& operation = graph_.operation(softmax);
@@ -58,9 +63,7 @@ class Finder {
   const TensorType& type(TensorId id) const { return graph_.tensor(id).type; }
 
   bool is_fusible(OperatorId id) const {
-    const GraphOperator& op = graph_.operators()[id];
-    return op.pass == Pass::kForward && op.strategy->in.empty() && op.strategy->out.empty() &&
-           op.recompute_scope != op.name;
+    return graph_.operators()[id].pass == Pass::kForward && (takes_decided_ || !is_decided(graph_, id));
   }
 
   /// The only reader of an operator's first result, if its further results have no readers.
@@ -264,12 +267,21 @@ class Finder {
   }
 
   const OperatorGraph& graph_;
+  const bool takes_decided_;
 };
 
 }  // namespace
 
 std::optional<WrittenAttention> written_attention(const OperatorGraph& graph, OperatorId softmax) {
-  return Finder(graph).around(softmax);
+  return Finder(graph, false).around(softmax);
+}
+
+std::optional<OperatorId> decided_in_attention(const OperatorGraph& graph, OperatorId softmax) {
+  if (written_attention(graph, softmax)) return std::nullopt;
+  const std::optional<WrittenAttention> found = Finder(graph, true).around(softmax);
+  if (!found) return std::nullopt;
+  const auto inner = std::ranges::find_if(found->inner, [&](OperatorId id) { return is_decided(graph, id); });
+  return inner == found->inner.end() ? found->last : *inner;
 }
 
 }  // namespace shardplan

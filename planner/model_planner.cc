@@ -111,7 +111,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   decided_ = std::move(decided.strategies);
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
-  for (std::string& text : per_device_notices(*graph_, model_->parallel)) notices_.push_back(std::move(text));
+  for (std::string& text : model_notices(*model_, *graph_)) notices_.push_back(std::move(text));
   if (!groups.notice.empty()) notices_.push_back(groups.notice);
   if (options_.uniform_layers) {
     RepeatClasses classes = repeat_classes(*graph_);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/written_attention.h"
 #include "program/buckets.h"
 
 namespace shardplan {
@@ -27,6 +28,32 @@ std::vector<std::string> per_device_notices(const OperatorGraph& graph, const Pa
   }
   if (parallel.local_batch_norm && graph.is_training()) {
     notices.push_back("batch normalisation is over each device's part of the batch, also in the proof's reference");
+  }
+  return notices;
+}
+
+std::optional<std::string> attention_as_written(const OperatorGraph& forward, const ParallelOptions& parallel) {
+  if (!parallel.fuses_attention) return std::nullopt;
+  std::size_t count = 0;
+  std::string softmax, decided;
+  for (const OperatorId id : forward.operators().ids()) {
+    if (forward.operation(id).type->name != "Softmax") continue;
+    const std::optional<OperatorId> inner = decided_in_attention(forward, id);
+    if (!inner || ++count > 1) continue;
+    softmax = forward.operators()[id].name;
+    decided = forward.operators()[*inner].name;
+  }
+  if (count == 0) return std::nullopt;
+  return fmt::format(
+      "attention: fused leaves the attention around {}{} as written, since {} has a strategy or recompute of its own; "
+      "give these to what it reads and to its readers",
+      softmax, count > 1 ? fmt::format(" and {} more", count - 1) : "", decided);
+}
+
+std::vector<std::string> model_notices(const Model& model, const OperatorGraph& planned) {
+  std::vector<std::string> notices = per_device_notices(planned, model.parallel);
+  if (std::optional<std::string> text = attention_as_written(model.graph, model.parallel)) {
+    notices.push_back(*std::move(text));
   }
   return notices;
 }

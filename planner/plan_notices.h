@@ -13,6 +13,13 @@ namespace shardplan {
 /// Notices about what differs per device (graph/per_device.h) in a planned graph.
 std::vector<std::string> per_device_notices(const OperatorGraph& graph, const ParallelOptions& parallel);
 
+/// A notice if a model (its forward graph) asks for fused attention and decides operators inside of one itself, which
+/// is then computed as written; else nothing.
+std::optional<std::string> attention_as_written(const OperatorGraph& forward, const ParallelOptions& parallel);
+
+/// All of these of a model.
+std::vector<std::string> model_notices(const Model& model, const OperatorGraph& planned);
+
 /// A notice if some indices of comm_fusion are beyond the last gradient's (MindSpore warns of them too), else
 /// nothing. `program` is as lowered.
 std::optional<std::string> unused_fusion_index(const ParallelProgram& program, const OperatorGraph& graph,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/read_model.h"
+
 namespace shardplan {
 namespace {
 
@@ -51,6 +53,28 @@ TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
             std::vector<std::string>{
                 "batch normalisation is over each device's part of the batch, also in the proof's reference"});
   EXPECT_TRUE(per_device_notices(graph_of({}, false), parallel).empty());
+}
+
+TEST(PlanNoticesTest, NamesWhatKeepsAttentionFromBeingFused) {
+  const auto notice = [](const std::string& more) {
+    const Model model = read_model_text(
+        "shardplan: 1\ninputs: {q: [4, 8, 16, 8], k: [4, 8, 16, 8], v: [4, 8, 16, 8]}\noperators:\n"
+        "  scores:  {op: BatchMatMul, in: [q, k], transpose_b: true}\n"
+        "  probs:   {op: Softmax, in: scores}\n"
+        "  context: {op: BatchMatMul, in: [probs, v]}\n"
+        "  y:       {op: ReLU, in: context}\n" +
+            more,
+        "m.yaml");
+    return attention_as_written(model.graph, model.parallel);
+  };
+  const std::string fused = "parallel: {attention: fused, mesh: {a: 8}}\n";
+  EXPECT_EQ(notice(fused), std::nullopt);
+  EXPECT_EQ(notice(fused + "strategies: {y: {in_strategy: [[{a}, {}, {}, {}]]}}\n"), std::nullopt);
+  const std::string context = "strategies: {context: {in_strategy: [[{}, {a}, {}, {}], [{}, {a}, {}, {}]]}}\n";
+  EXPECT_EQ(notice("parallel: {mesh: {a: 8}}\n" + context), std::nullopt);
+  EXPECT_EQ(notice(fused + context),
+            "attention: fused leaves the attention around probs as written, since context has a strategy or recompute "
+            "of its own; give these to what it reads and to its readers");
 }
 
 TEST(PlanNoticesTest, IndicesBeyondTheLastGradientHaveNoEffect) {
