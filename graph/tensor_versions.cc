@@ -82,11 +82,8 @@ class VersionBuilder {
     }
     if (!forward.empty()) {
       const std::optional<bool> gather_again = is_stored ? std::nullopt : gathered_again(id, forward);
-      // A tensor of the backward pass is delivered even to one reader if it may be kept in that reader's layout.
-      const bool may_be_kept = is_stored || gather_again == false || is_decided(graph_.operators()[forward[0].op]);
-      if (forward.size() > 1 || (may_be_kept && !backward.empty())) {
-        last = add(TensorVersion::Kind::kDelivered, id, last, stored);
-      }
+      // A tensor of the backward pass is delivered even to one reader: it may be kept in that reader's layout.
+      if (forward.size() > 1 || !backward.empty()) last = add(TensorVersion::Kind::kDelivered, id, last, stored);
       read(last, forward);
       if (!backward.empty()) {
         last = add(TensorVersion::Kind::kKept, id, last, stored);
@@ -101,9 +98,6 @@ class VersionBuilder {
     if (tensor.is_output) add(TensorVersion::Kind::kOutput, id, last, std::nullopt);
     last_[id] = last;
   }
-
-  /// True if the operator's layouts are not searched.
-  static bool is_decided(const GraphOperator& op) { return op.is_data_parallel || !op.strategy->in.empty(); }
 
   /// The user's decision about an activation; if one of several readers gathers it again, that decides.
   std::optional<bool> gathered_again(TensorId id, const ShortVector<Reader>& forward) const {

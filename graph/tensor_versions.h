@@ -13,8 +13,8 @@ using VersionId = Index<struct VersionTag>;
 /// requests, if there is one; delivered to its forward readers if there are several; kept for the backward pass;
 /// delivered to its backward readers if there are several; output. Each version is made from the one before it by a
 /// redistribution, which costs nothing if both have the same layout. A single reader needs no version of its own: it
-/// reads the version before it and pays for its redistribution. In the forward pass a single reader has one if its
-/// layout may be kept: for stored tensors, and if the user decides it.
+/// reads the version before it and pays for its redistribution. In the forward pass a single reader has one if the
+/// backward pass reads the tensor too, since its layout may be kept.
 struct TensorVersion {
   enum class Kind : std::uint8_t {
     kProduced,   // in the layout that the producer's strategy gives it

@@ -178,6 +178,10 @@ class Lowering {
       case TensorVersion::Kind::kDelivered:
         pass = graph_.operators()[version.readers.front().op].pass;
         suffix = pass == Pass::kForward ? "delivered" : "delivered_backward";
+        if (version.readers.size() == 1 && !version.stored) {
+          set_consumer(version.readers.front().op, version.readers.front().operand, origin);
+          break;
+        }
         origin.because =
             text(fmt::format("{} reader{}", version.readers.size(), version.readers.size() == 1 ? "" : "s"));
         break;
@@ -260,6 +264,12 @@ class Lowering {
     }
   }
 
+  void set_consumer(OperatorId id, std::size_t operand, Origin& origin) const {
+    origin.consumer = graph_.operators()[id].name;
+    origin.operand = operand;
+    origin.because = fmt::format("{} takes it so", graph_.operators()[id].name);
+  }
+
   /// A value in the layout in which an operator takes it.
   ValueId taken(ValueId from, const TensorLayout& layout, OperatorId id, std::size_t operand) {
     if (program_.values[from].layout == layout) return from;
@@ -267,9 +277,7 @@ class Lowering {
     const GraphTensor& tensor = graph_.tensor(op.operands[operand]);
     Origin origin;
     origin.producer = tensor.producer ? graph_.operators()[*tensor.producer].name : tensor.name;
-    origin.consumer = op.name;
-    origin.operand = operand;
-    origin.because = fmt::format("{} takes it so", op.name);
+    set_consumer(id, operand, origin);
     return redistribute(from, layout, origin, fmt::format("{}.in{}", op.name, operand), op.pass, id);
   }
 

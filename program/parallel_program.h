@@ -46,7 +46,8 @@ struct Origin {
   };
   Kind kind = Kind::kRedistribution;
   SharedText producer;  // operator, or tensor for inputs and parameters
-  SharedText consumer;  // operator; empty for a delivery to several readers, an output or a stored value
+  /// Operator; empty for a delivery to several readers or of a stored tensor, an output or a stored value.
+  SharedText consumer;
   std::size_t operand = 0;
   SharedText because;  // "sum over k", "halo of x", ...
 };

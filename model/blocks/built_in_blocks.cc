@@ -155,34 +155,46 @@ std::string embedding(const Attributes& options, const std::vector<TensorType>&)
       is_set(options, "sparse") ? "SparseGatherV2" : "Gather");
 }
 
+/// How the labels of a cross entropy are read.
+enum class Labels { kProbabilities, kOneHot, kNumbers };
+
 /// Logits of two bytes are cast first: losses are computed in f32.
-std::string softmax_cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs, bool is_sparse) {
+std::string softmax_cross_entropy(const Attributes& options, const std::vector<TensorType>& inputs, Labels kind) {
   last_dimension(inputs[0]);
   const std::string& reduction = one_of(options, "reduction", {"none", "mean", "sum"});
   const DataType dtype = inputs[0].dtype;
   const bool is_cast = dtype == DataType::kF16 || dtype == DataType::kBF16;
+  const std::string logits = is_cast ? "cast" : "logits";
   std::string text = fmt::format(
       "dims: {{classes: inferred}}\n"
       "inputs: {{logits: [..., classes], labels: [...]}}\n"
-      "operators:\n{}{}"
-      "  cross_entropy: {{op: SoftmaxCrossEntropyWithLogits, in: [{}, {}]}}\n",
-      is_cast ? "  cast: {op: Cast, in: logits, dtype: f32}\n" : "",
-      is_sparse ? fmt::format("  one_hot: {{op: OneHot, in: labels, depth: classes, dtype: {}}}\n",
-                              is_cast ? "f32" : to_string(dtype))
-      : is_cast && inputs[1].dtype != DataType::kF32
-          ? std::string("  cast_labels: {op: Cast, in: labels, dtype: f32}\n")
-          : std::string(),
-      is_cast ? "cast" : "logits",
-      is_sparse                                      ? "one_hot"
-      : is_cast && inputs[1].dtype != DataType::kF32 ? "cast_labels"
-                                                     : "labels");
+      "operators:\n{}",
+      is_cast ? "  cast: {op: Cast, in: logits, dtype: f32}\n" : "");
+  if (kind == Labels::kNumbers) {
+    return text + fmt::format(
+                      "  cross_entropy: {{op: SparseSoftmaxCrossEntropyWithLogits, in: [{}, labels], reduction: {}}}\n",
+                      logits, reduction);
+  }
+  std::string labels = "labels";
+  if (kind == Labels::kOneHot) {
+    labels = "one_hot";
+    text += fmt::format("  one_hot: {{op: OneHot, in: labels, depth: classes, dtype: {}}}\n",
+                        is_cast ? "f32" : to_string(dtype));
+  } else if (is_cast && inputs[1].dtype != DataType::kF32) {
+    labels = "cast_labels";
+    text += "  cast_labels: {op: Cast, in: labels, dtype: f32}\n";
+  }
+  text += fmt::format("  cross_entropy: {{op: SoftmaxCrossEntropyWithLogits, in: [{}, {}]}}\n", logits, labels);
   if (reduction == "mean") text += "  mean: {op: ReduceMean, in: cross_entropy}\n";
   if (reduction == "sum") text += "  sum: {op: ReduceSum, in: cross_entropy}\n";
   return text;
 }
 
+/// As MindSpore's, which has an operator for class numbers only with the mean and else makes one-hot labels.
 std::string sparse_or_not(const Attributes& options, const std::vector<TensorType>& inputs) {
-  return softmax_cross_entropy(options, inputs, is_set(options, "sparse"));
+  if (!is_set(options, "sparse")) return softmax_cross_entropy(options, inputs, Labels::kProbabilities);
+  const bool is_mean = one_of(options, "reduction", {"none", "mean", "sum"}) == "mean";
+  return softmax_cross_entropy(options, inputs, is_mean ? Labels::kNumbers : Labels::kOneHot);
 }
 
 /// Labels are class numbers [N], or probabilities [N, C]. (With more dimensions MindSpore's classes are the second.)
@@ -190,7 +202,8 @@ std::string cross_entropy_loss(const Attributes& options, const std::vector<Tens
   if (inputs[0].shape.size() != 2) {
     throw InputError({}, "the logits are {}; expected [N, C]", to_string(inputs[0].shape));
   }
-  return softmax_cross_entropy(options, inputs, !is_floating(inputs[1].dtype));
+  return softmax_cross_entropy(options, inputs,
+                               is_floating(inputs[1].dtype) ? Labels::kProbabilities : Labels::kNumbers);
 }
 
 std::vector<BuiltInBlock> make_blocks() {
@@ -215,7 +228,7 @@ std::vector<BuiltInBlock> make_blocks() {
        1,
        conv2d},
       {"nn.CrossEntropyLoss",
-       "one_hot if labels are whole numbers, cross_entropy, mean; logits [N, C]",
+       "cross_entropy; with probabilities as labels also mean; logits [N, C]",
        {text("reduction", "mean", "none, mean or sum")},
        2,
        cross_entropy_loss},
@@ -245,7 +258,7 @@ std::vector<BuiltInBlock> make_blocks() {
        1,
        rms_norm},
       {"nn.SoftmaxCrossEntropyWithLogits",
-       "one_hot if sparse, cross_entropy, mean if reduction: mean; classes are the last dimension",
+       "cross_entropy; also mean if reduction: mean and not sparse, one_hot if sparse without mean; classes are last",
        {flag("sparse", false, "labels are class numbers"), text("reduction", "none", "none, mean or sum")},
        2,
        sparse_or_not},

@@ -41,8 +41,13 @@ TEST(BuiltInBlocksTest, BlocksAreWhatTheirOperatorsMake) {
             "m.yaml:3:86: error: a: dtype is 'i8'; expected f64, f32, f16 or bf16");
   EXPECT_EQ(expanded("x: [3, 5], y: {shape: [3], dtype: i32}",
                      "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: mean"),
+            "a.cross_entropy = SparseSoftmaxCrossEntropyWithLogits(x, y) []\n");
+  EXPECT_EQ(expanded("x: [3, 5], y: {shape: [3], dtype: i32}",
+                     "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: sum"),
             "a.one_hot = OneHot(y) [3, 5]\na.cross_entropy = SoftmaxCrossEntropyWithLogits(x, a.one_hot) [3]\n"
-            "a.mean = ReduceMean(a.cross_entropy) []\n");
+            "a.sum = ReduceSum(a.cross_entropy) []\n");
+  EXPECT_EQ(expanded("x: [3, 5], y: [3, 5]", "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], reduction: mean"),
+            "a.cross_entropy = SoftmaxCrossEntropyWithLogits(x, y) [3]\na.mean = ReduceMean(a.cross_entropy) []\n");
   EXPECT_EQ(expanded("x: [3, 5], y: {shape: [3], dtype: i32}", "block: nn.CrossEntropyLoss, in: [x, y]"),
             expanded("x: [3, 5], y: {shape: [3], dtype: i32}",
                      "block: nn.SoftmaxCrossEntropyWithLogits, in: [x, y], sparse: true, reduction: mean"));

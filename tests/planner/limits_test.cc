@@ -36,7 +36,7 @@ operators:
 // Level 0's search leaves this open; the least memory decides it.
 TEST(LimitsTest, AllLevelsSayThatNothingFits) {
   ModelOverrides overrides;
-  overrides.dims = {{"L", 8}};
+  overrides.dims = {{"L", 12}};
   const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml", overrides));
   const ModelPlanner planner(model, read_cluster("dgx-h100"), {});
   for (const Level level : {Level::kRatio, Level::kMemory, Level::kSpeed}) {

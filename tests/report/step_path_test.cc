@@ -39,7 +39,7 @@ TEST(StepPathTest, ClassesAreThoseOfTheInstructionsThatThePathRunsThrough) {
   EXPECT_EQ(
       names,
       "all_gather of activations; all_gather of states; all_gather of weights; all_reduce of activations; elementwise; "
-      "matmul; reduce_scatter of activations; update; ");
+      "matmul; update; ");
 }
 
 TEST(StepPathTest, OneAfterTheOtherAndOnSeveralWorkersThereIsNone) {
