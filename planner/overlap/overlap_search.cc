@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/side_by_side.h"
+#include "planner/overlap/blended_problem.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_search.h"
 #include "planner/overlap/hiding_windows.h"
@@ -42,11 +43,22 @@ constexpr double kWorthAGuess = 0.025;
 /// Estimates by windows. Each round also sees the windows of the plans that the one before found.
 constexpr Hiding kHidings[] = {{15, 50}, {30, 100}};
 constexpr int kWindowRounds = 2;
-/// Problems of more matrix entries than this have the first estimate only: the second took as long again and shortened
-/// no step by more than a thousandth.
+/// Estimates tell little of how busy links are in another plan, bounds nothing of what is in the way of hiding: so some
+/// estimates are blended with these percentages of the best bound.
+constexpr std::int64_t kPercentOfBound[] = {0, 75, 50};
+/// Problems of more matrix entries than this have the first estimate and its first blend only: more took as long again
+/// and shortened no step by more than a thousandth.
 constexpr std::size_t kEntriesOfAllHidings = 5'000'000;
+/// If the step is further from its bound than this, windows of other choices are used as well: of at most so many that
+/// are scheduled, those of the two shortest. For programs with more instructions than this, that takes as long again.
+constexpr std::size_t kMostToSchedule = 3'000;
+constexpr double kWorthOtherWindows = 0.01;
+constexpr std::size_t kMostOthersOrdered = 4, kMostOthers = 2;
 /// A step this near to its bound is good enough.
 constexpr double kWorthGoingOn = 0.05;
+/// Near choices of programs with fewer instructions take hardly any time, so their steps must be nearer.
+constexpr double kWorthGoingOnIfShort = 0.005;
+constexpr std::size_t kShortToGoNear = 1'000;
 /// At most this many rounds of the finer bound, fewer for larger problems.
 constexpr int kProofRounds = 12, kFewProofRounds = 2;
 constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
@@ -114,7 +126,7 @@ class ShortestStep {
   /// Goes on from the plan to choices near it.
   void try_near() {
     for (int turn = 0; turn < kNearTurns; ++turn) {
-      if (deadline_.is_over() || is_within(kWorthGoingOn) || !go_near()) return;
+      if (deadline_.is_over() || is_within(worth_going_near()) || !go_near()) return;
     }
   }
 
@@ -126,7 +138,35 @@ class ShortestStep {
     windows.add(plan().program);
     for (int round = 0; round < kWindowRounds && !deadline_.is_over(); ++round) {
       const Picoseconds shortest = aside_ ? std::min(aside_->step, incumbent_.step()) : incumbent_.step();
-      if (is_near(shortest, least_, kWorthAGuess) || !is_promising(try_by(windows))) return;
+      if (is_near(shortest, least_, kWorthAGuess) || !may_be_near(try_by(windows))) return;
+    }
+  }
+
+  /// The same with the windows of other choices of the rounds, each by itself: those whose steps are the nearest.
+  void try_windows_of_others() {
+    if (rounds_.is_large() || deadline_.is_over() || is_within(kWorthOtherWindows)) return;
+    if (plan().program.instructions.size() > kMostToSchedule) return;
+    const std::optional<Choice> planned = this->planned();
+    if (!planned) return;
+    std::vector<std::pair<Picoseconds, std::size_t>> in_turn;
+    const std::vector<Choice>& known = rounds_.choices();
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (known[i] == *planned || !may_be_near(weigh(known[i]))) continue;
+      in_turn.emplace_back(about(known[i]), i);
+    }
+    std::sort(in_turn.begin(), in_turn.end());
+    if (in_turn.size() > kMostOthersOrdered) in_turn.resize(kMostOthersOrdered);
+    std::vector<Decisions> decisions;
+    for (const auto& [estimate, i] : in_turn) decisions.push_back(model_.decisions_of(known[i]));
+    std::vector<Plan> others = incumbent_.look_at(decisions);
+    std::erase_if(others, [&](const Plan& other) { return !may_be_near(other.time.step()); });
+    std::stable_sort(others.begin(), others.end(),
+                     [](const Plan& a, const Plan& b) { return a.time.step() < b.time.step(); });
+    if (others.size() > kMostOthers) others.resize(kMostOthers);
+    for (const Plan& other : others) {
+      HidingWindows windows(model_);
+      windows.add(other.program);
+      try_by(windows);
     }
   }
 
@@ -181,6 +221,10 @@ class ShortestStep {
   std::optional<Choice> planned() const { return model_.choice_of(plan()); }
 
  private:
+  /// Near choices of short programs take hardly any time.
+  double worth_going_near() const {
+    return plan().program.instructions.size() < kShortToGoNear ? kWorthGoingOnIfShort : kWorthGoingOn;
+  }
   bool is_within(double share) const { return is_near(incumbent_.step(), least_, share); }
 
   int proof_rounds() const {
@@ -262,10 +306,15 @@ class ShortestStep {
     const std::optional<Choice> planned = this->planned();
     if (!planned) return kForbidden;
     const Choice starts[] = {*planned};
-    const std::size_t hidings = rounds_.affordable(kEntriesOfAllHidings, 1) > 0 ? std::size(kHidings) : 1;
-    std::vector<std::optional<Choice>> found(hidings);
+    const bool takes_all = rounds_.affordable(kEntriesOfAllHidings, 1) > 0;
+    const std::size_t hidings = takes_all ? std::size(kHidings) : 1, parts = takes_all ? std::size(kPercentOfBound) : 2;
+    std::vector<std::optional<Choice>> found(hidings * parts);
+    const StrategyProblem of_bound = bound_.weighted(proven_.tried.empty() ? rounds_.best() : proven_.weights);
     side_by_side(num_processors(kSearchedAtOnce), found.size(), [&](std::size_t, std::size_t i) {
-      found[i] = shardplan::shortest_by(windows.estimated(kHidings[i]), model_, {starts, search_.options, kGuessWork});
+      StrategyProblem estimated = windows.estimated(kHidings[i % hidings]);
+      const std::int64_t percent = kPercentOfBound[i / hidings];
+      if (percent > 0) estimated = blended(std::move(estimated), of_bound, percent);
+      found[i] = shardplan::shortest_by(std::move(estimated), model_, {starts, search_.options, kGuessWork});
     });
     windows_ += std::ssize(found);
     std::vector<Decisions> decisions;
@@ -285,8 +334,8 @@ class ShortestStep {
     }
     return least;
   }
-  /// Whether another round may find what is shorter than the plan.
-  bool is_promising(Picoseconds step) const { return step < incumbent_.step() / 100 * (100 + kPercentOff); }
+  /// Whether what is near a choice with such a step may be shorter than the plan.
+  bool may_be_near(Picoseconds step) const { return step < incumbent_.step() / 100 * (100 + kPercentOff); }
 
   /// Schedules the best plans of kinds, by estimates of their steps.
   void try_kinds() {
@@ -385,6 +434,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
     shortest.bound_free();
   }
   shortest.try_windows();
+  shortest.try_windows_of_others();
   shortest.try_near();
   shortest.try_near_aside();
   shortest.try_lean();

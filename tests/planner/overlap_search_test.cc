@@ -72,7 +72,7 @@ TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
     Fusion fusion;
     double most;
   };
-  for (const auto& [file, fusion, most] : {Searched{"configs/bert-base.yaml", Fusion::kNone, 0.05},
+  for (const auto& [file, fusion, most] : {Searched{"configs/bert-base.yaml", Fusion::kNone, 0.075},
                                            Searched{"configs/lenet.yaml", Fusion::kElementwise, 0.065}}) {
     SCOPED_TRACE(file);
     const Plan found = plan(file, fusion);
@@ -99,7 +99,7 @@ TEST(OverlapSearchTest, OfPlansThatTakeNearlyTheSameTimeTheLeanerIsTaken) {
   overrides.dims = {{"L", 8}};
   const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml", overrides));
   PlanOptions options;
-  options.capacity = Bytes{24} << 30;
+  options.capacity = Bytes{32} << 30;
   const Plan found = ModelPlanner(model, read_cluster("dgx-h100x8"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
   EXPECT_LT(found.memory.peak, *options.capacity / 100 * 90);

@@ -10,7 +10,7 @@ namespace shardplan {
 namespace {
 
 // Two layers, of which the second may have its own level.
-std::string layers(const std::string& settings) {
+std::string layers_with(const std::string& settings) {
   return R"(
 shardplan: 1
 inputs: {x: [64, 1024]}
@@ -33,7 +33,7 @@ parallel: {mesh: {x: 2, y: 4}}
 }
 
 Plan planned_layers(const std::string& settings, Level level) {
-  auto model = std::make_shared<const Model>(read_model_text(layers(settings), "m.yaml"));
+  auto model = std::make_shared<const Model>(read_model_text(layers_with(settings), "m.yaml"));
   PlanOptions options;
   options.level = level;
   options.work_limit = 100'000'000;

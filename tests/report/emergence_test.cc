@@ -127,7 +127,9 @@ TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
     for (const Plan& hand : by_hand) {
       ASSERT_GT(hand.time.step(), 0);
       if (hand.memory.peak > plan.usable) continue;
-      EXPECT_GE(hand.time.step(), plan.time.step()) << share << " %: " << parallelism_patterns(hand);
+      // Of plans within half a per cent the leaner one is taken.
+      const Picoseconds may_be_longer = hand.memory.peak > plan.memory.peak ? plan.time.step() / 200 : 0;
+      EXPECT_GE(hand.time.step() + may_be_longer, plan.time.step()) << share << " %: " << parallelism_patterns(hand);
       EXPECT_GE(hand.time.additive(), plan.bound.amount) << share << " %: " << parallelism_patterns(hand);
     }
   }
