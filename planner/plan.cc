@@ -60,7 +60,7 @@ bool is_better(const Plan& plan, const Plan& than) {
              (peak <= than.peak_in_sequence && plan.time.additive() < than.time.additive());
     }
     case Level::kSpeed:
-      if (plan.is_overlapped && than.is_overlapped) return plan.time.step() < than.time.step();
+      if (than.is_overlapped) return plan.time.step() < than.time.step();  // a plan in sequence takes the sum
       return plan.time.additive() < than.time.additive();
   }
   return false;

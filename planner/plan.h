@@ -157,7 +157,7 @@ std::optional<double> open_gap(const Plan& plan);
 ///   kRatio   less communication, or equal communication and less computation, without more repeated work
 ///   kMemory  a peak that is lower by more than the slack, or no higher with a shorter step; in the order of the graph
 ///   kSpeed   a shorter step
-/// Steps are overlapped steps if both plans are overlapped; otherwise, and for kMemory, additive ones. A plan that
+/// Steps are overlapped steps if the second plan is overlapped; otherwise, and for kMemory, additive ones. A plan that
 /// fits is better than one that does not; a plan that was not found or does not fit is never better.
 bool is_better(const Plan& plan, const Plan& than);
 
