@@ -221,7 +221,6 @@ class ShortestStep {
   std::optional<Choice> planned() const { return model_.choice_of(plan()); }
 
  private:
-  /// Near choices of short programs take hardly any time.
   double worth_going_near() const {
     return plan().program.instructions.size() < kShortToGoNear ? kWorthGoingOnIfShort : kWorthGoingOn;
   }

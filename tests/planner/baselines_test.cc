@@ -24,6 +24,12 @@ training: {optimizer: sgd, learning_rate: 0.1}
           read_cluster("ascend-910"), options};
 }
 
+/// Of a model on eight A100.
+ModelPlanner planner_of(const std::string& text) {
+  return {
+      std::make_shared<const Model>(read_model_text("shardplan: 1\n" + text, "m.yaml")), read_cluster("dgx-a100"), {}};
+}
+
 std::string layout_of(const ModelPlanner& made, const Baseline& baseline, const std::string& op, std::size_t operand) {
   const OperatorId id = *made.graph().find_operator(op);
   return to_string(operand_layout(made.graph().operation(id), baseline.strategies[id], made.mesh(), operand),
@@ -59,16 +65,13 @@ TEST(BaselinesTest, DataParallelismSumsTheGradient) {
 // model that asks for data parallelism.
 TEST(BaselinesTest, DataParallelismDividesACache) {
   for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
-    const ModelPlanner made(std::make_shared<const Model>(
-                                read_model_text("shardplan: 1\n"
-                                                "inputs: {x: [16, 4, 1, 32], at: {shape: [16], dtype: i32}}\n"
-                                                "parameters: {cache: {shape: [16, 4, 512, 32], requires_grad: false}}\n"
-                                                "operators:\n"
-                                                "  keys:   {op: KVCacheScatterUpdate, in: [cache, at, x]}\n"
-                                                "  scores: {op: MatMul, in: [x, keys], transpose_b: true}\n" +
-                                                    mode,
-                                                "m.yaml")),
-                            read_cluster("dgx-a100"), {});
+    const ModelPlanner made = planner_of(
+        "inputs: {x: [16, 4, 1, 32], at: {shape: [16], dtype: i32}}\n"
+        "parameters: {cache: {shape: [16, 4, 512, 32], requires_grad: false}}\n"
+        "operators:\n"
+        "  keys:   {op: KVCacheScatterUpdate, in: [cache, at, x]}\n"
+        "  scores: {op: MatMul, in: [x, keys], transpose_b: true}\n" +
+        mode);
     const Baseline parallel = made.data_parallel();
     EXPECT_EQ(parallel.time.communication, 0) << mode;
     constexpr Bytes kCache = 4 * 2 * 4 * 512 * 32, kOthers = 4 * (2 * 4 * 32 + 2 * 4 * 512);
@@ -84,16 +87,13 @@ TEST(BaselinesTest, DataParallelismDividesACache) {
 // So does a cache that is only read: keys and values of what a decoder looks back at, or of a prompt's beginning.
 TEST(BaselinesTest, DataParallelismDividesACacheThatIsOnlyRead) {
   for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
-    const ModelPlanner made(std::make_shared<const Model>(
-                                read_model_text("shardplan: 1\n"
-                                                "inputs: {x: [16, 4, 1, 32]}\n"
-                                                "parameters:\n"
-                                                "  keys:   {shape: [16, 4, 512, 32], requires_grad: false}\n"
-                                                "  values: {shape: [16, 4, 512, 32], requires_grad: false}\n"
-                                                "operators: {context: {op: FlashAttention, in: [x, keys, values]}}\n" +
-                                                    mode,
-                                                "m.yaml")),
-                            read_cluster("dgx-a100"), {});
+    const ModelPlanner made = planner_of(
+        "inputs: {x: [16, 4, 1, 32]}\n"
+        "parameters:\n"
+        "  keys:   {shape: [16, 4, 512, 32], requires_grad: false}\n"
+        "  values: {shape: [16, 4, 512, 32], requires_grad: false}\n"
+        "operators: {context: {op: FlashAttention, in: [x, keys, values]}}\n" +
+        mode);
     const Baseline parallel = made.data_parallel();
     EXPECT_EQ(parallel.time.communication, 0) << mode;
     constexpr Bytes kCaches = 4 * 2 * 2 * 4 * 512 * 32, kOthers = 4 * 2 * (2 * 4 * 32 + 4);

@@ -52,6 +52,26 @@ operators:
   norm:   {block: nn.LayerNorm, in: sum}
 )";
 
+// Values that are a slice of the keys are in the same memory and read with them; other values are not.
+TEST(KernelFusionTest, AttentionReadsValuesThatAreItsKeysOnce) {
+  const auto reads_values = [](const std::string& values) {
+    const Fused latent = fused(
+        "inputs: {q: [2, 4, 1, 24], entry: [2, 1, 1, 24], at: {shape: [2], dtype: i32}, other: [2, 1, 8, 16]}\n"
+        "parameters: {cache: {shape: [2, 1, 8, 24], requires_grad: false}}\n"
+        "operators:\n"
+        "  keys:    {op: KVCacheScatterUpdate, in: [cache, at, entry]}\n"
+        "  slice:   {op: Slice, in: keys, begin: [0, 0, 0, 0], size: [-1, -1, -1, 16]}\n"
+        "  mixed:   {op: Add, in: [slice, other]}\n"
+        "  context: {op: FlashAttention, in: [q, keys, " +
+        values + "]}\n");
+    EXPECT_TRUE(latent.of("context").reads(1));
+    return latent.of("context").reads(2);
+  };
+  EXPECT_FALSE(reads_values("slice"));
+  EXPECT_FALSE(reads_values("keys"));
+  EXPECT_TRUE(reads_values("mixed"));
+}
+
 TEST(KernelFusionTest, LibrariesAddTheBiasAndReadStridesAndMakeNoChains) {
   const Fused tested = fused(kFusedAttention, Fusion::kLibrary);
   EXPECT_TRUE(tested.of("bias").is_free);

@@ -96,10 +96,10 @@ TEST(OverlapSearchTest, WhatWindowsCouldHideIsFound) {
 // With weights kept gathered for the backward pass the step is 0.2 % shorter and fills the device.
 TEST(OverlapSearchTest, OfPlansThatTakeNearlyTheSameTimeTheLeanerIsTaken) {
   ModelOverrides overrides;
-  overrides.dims = {{"L", 8}};
+  overrides.dims = {{"L", 16}};
   const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml", overrides));
   PlanOptions options;
-  options.capacity = Bytes{32} << 30;
+  options.capacity = Bytes{24} << 30;
   const Plan found = ModelPlanner(model, read_cluster("dgx-h100x8"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
   EXPECT_LT(found.memory.peak, *options.capacity / 100 * 90);
