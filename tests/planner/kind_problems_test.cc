@@ -79,7 +79,7 @@ TEST_P(KindPlans, AreNotFasterThanThePlan) {
 }
 
 const Case kSmallCases[] = {
-    {"gpt3_on_512", "configs/gpt3-175b.yaml", "dgx-a100x64", 96, 2, 3},
+    {"gpt3_on_512", "configs/gpt3-175b.yaml", "dgx-a100x64", 24, 2, 3},
     {"llama_on_64", "configs/llama-7b-train.yaml", "dgx-a100x8", 32, 1, 2},
 };
 INSTANTIATE_TEST_SUITE_P(KindProblemsTest, KindPlans, testing::ValuesIn(kSmallCases),
