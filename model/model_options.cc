@@ -146,6 +146,19 @@ void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
   }
 }
 
+/// Keys of some optimizers only are refused beside the others, which would ignore them.
+void check_optimizer_keys(const OptionReader& reader, const std::string& optimizer) {
+  constexpr std::string_view kMomentum = "momentum", kAdam = "adam and adamw";
+  constexpr std::pair<const char*, std::string_view> kKeys[] = {
+      {"momentum", kMomentum}, {"beta1", kAdam}, {"beta2", kAdam}, {"eps", kAdam}};
+  const std::string_view own = optimizer == "momentum" ? kMomentum : optimizer == "sgd" ? "" : kAdam;
+  for (const auto& [key, owner] : kKeys) {
+    const YamlNode* node = reader.find(key);
+    if (!node || owner == own) continue;
+    reader.fault(*node, fmt::format("training: {} is for optimizer {}; {} does not use it", key, owner, optimizer));
+  }
+}
+
 /// Words of MindSpore's set_auto_parallel_context for which there is another way here, or nothing to decide.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
     {"mode", "it stands at the top of the file: `mode: pynative`"},
@@ -212,6 +225,7 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   if (const auto type = reader.choice("state_dtype")) options.state_dtype = parse_data_type(*type);
   reader.flag("master_copy", options.master_copy);
   options.recompute = reader.names("recompute");
+  if (!options.optimizer.empty()) check_optimizer_keys(reader, options.optimizer);
   return options;
 }
 

@@ -142,6 +142,25 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
 }
 
+TEST(ModelOptionsTest, KeysThatTheOptimizerIgnoresAreRefused) {
+  const auto faults_of_training = [](const std::string& options) {
+    return faults_of("shardplan: 1\ninputs: {x: [8]}\noperators: {a: {op: ReduceSum, in: x}}\nloss: a\ntraining: {" +
+                     options + "}\n");
+  };
+  EXPECT_EQ(faults_of_training("optimizer: momentum, momentum: 0.8"), "");
+  EXPECT_EQ(faults_of_training("optimizer: adam, beta1: 0.8, beta2: 0.9, eps: 1e-6"), "");
+  EXPECT_EQ(faults_of_training("optimizer: AdamWeightDecay, beta1: 0.8"), "");
+  EXPECT_EQ(faults_of_training("optimizer: adamw, momentum: 0.8"),
+            "m.yaml:5:40: error: training: momentum is for optimizer momentum; adamw does not use it");
+  for (const char* key : {"beta1", "beta2", "eps"}) {
+    for (const char* optimizer : {"sgd", "momentum"}) {
+      const std::string found = faults_of_training(std::string("optimizer: ") + optimizer + ", " + key + ": 0.5");
+      EXPECT_NE(found.find(std::string(key) + " is for optimizer adam and adamw; " + optimizer), std::string::npos)
+          << found;
+    }
+  }
+}
+
 /// What set_auto_parallel_context knows and the section does not: one error that says what to write.
 TEST(ModelOptionsTest, OtherWordsOfMindSporesContextAreExplained) {
   const std::pair<const char*, const char*> kWords[] = {
