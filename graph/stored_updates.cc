@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "operators/building/rule_builder.h"
 #include "operators/per_device.h"
 
 namespace shardplan {
@@ -56,6 +57,14 @@ bool is_cache(const OperatorGraph& graph, TensorId tensor) {
   const Reader& first = stored.readers.front();
   if (stored.readers.size() == 1 && first.operand == 0 && writes_in_place(graph.operation(first.op))) return true;
   return !stored.requires_grad && std::ranges::all_of(stored.readers, is_read_as_cache);
+}
+
+std::size_t token_dimension(const OperatorGraph& graph, TensorId cache) {
+  const GraphTensor& tensor = graph.tensor(cache);
+  const std::size_t rank = tensor.type.shape.size();
+  const Operation& reader = graph.operation(tensor.readers.front().op);
+  if (reader.type->name == "KVCacheScatterUpdate") return normal_axis(reader, reader.integer("axis"), rank);
+  return rank - std::min<std::size_t>(rank, 2);  // keys and values of attention: ..., tokens, features
 }
 
 }  // namespace shardplan

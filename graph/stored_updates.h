@@ -17,4 +17,7 @@ OperatorGraph with_stored_updates(OperatorGraph forward);
 /// cache, of whose sequences each device keeps its own under data parallelism, not a copy of all.
 bool is_cache(const OperatorGraph& graph, TensorId tensor);
 
+/// The dimension of a cache that numbers the tokens of a sequence.
+std::size_t token_dimension(const OperatorGraph& graph, TensorId cache);
+
 }  // namespace shardplan

@@ -14,6 +14,64 @@ bool walks(const TensorWalk& walk, std::uint32_t factor) {
   });
 }
 
+/// Groups of tensors that one numbering runs through.
+class NumberedGroups {
+ public:
+  explicit NumberedGroups(std::size_t count) : parents_(count) {
+    for (std::size_t i = 0; i < count; ++i) parents_[TensorId(i)] = TensorId(i);
+  }
+  TensorId group_of(TensorId id) {
+    while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
+    return id;
+  }
+  void join(TensorId a, TensorId b) { parents_[group_of(a)] = group_of(b); }
+
+ private:
+  IdVector<TensorId, TensorId> parents_;
+};
+
+/// Whether an operator with this factor computes attention for each of its values: it numbers heads then.
+bool is_by_head(const Operation& operation, std::uint32_t factor) {
+  if (operation.type->role == OperatorRole::kAttention) return true;
+  return operation.type->name == "Softmax" && operation.rule.factors[factor].kind == FactorKind::kPassThrough;
+}
+
+/// Takes weights of attention heads from the experts: those of one numbering with operators that attend by head.
+void remove_heads(const OperatorGraph& graph, ExpertFactors& found) {
+  NumberedGroups groups(graph.tensors().size());
+  const auto for_each_numbered = [&](OperatorId id, const auto& visit) {
+    const GraphOperator& op = graph.operators()[id];
+    for (const TensorId tensor : op.operands) {
+      if (found.dimensions[tensor]) visit(tensor);
+    }
+    for (const TensorId tensor : op.results) {
+      if (found.dimensions[tensor]) visit(tensor);
+    }
+  };
+  for (const OperatorId id : graph.operators().ids()) {
+    std::optional<TensorId> first;
+    if (!found.factors[id]) continue;
+    for_each_numbered(id, [&](TensorId tensor) {
+      if (first) groups.join(*first, tensor);
+      first = tensor;
+    });
+  }
+  IdVector<TensorId, char> is_of_heads(graph.tensors().size());
+  for (const OperatorId id : graph.operators().ids()) {
+    const std::optional<std::uint32_t>& factor = found.factors[id];
+    if (!factor || !is_by_head(graph.operation(id), *factor)) continue;
+    for_each_numbered(id, [&](TensorId tensor) { is_of_heads[groups.group_of(tensor)] = 1; });
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    bool is_removed = false;
+    for_each_numbered(id, [&](TensorId tensor) { is_removed |= is_of_heads[groups.group_of(tensor)] != 0; });
+    if (is_removed) found.factors[id].reset();
+  }
+  for (const TensorId id : graph.tensors().ids()) {
+    if (is_of_heads[groups.group_of(id)]) found.dimensions[id].reset();
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> stacked_factor(const ShardingRule& rule, std::size_t weight) {
@@ -63,6 +121,7 @@ ExpertFactors find_experts(const OperatorGraph& graph) {
       found.dimensions[op.results[i]] = led_dimension(rule.results[i], *factor);
     }
   }
+  remove_heads(graph, found);
   return found;
 }
 

@@ -13,6 +13,7 @@ namespace shardplan {
 std::optional<std::uint32_t> stacked_factor(const ShardingRule& rule, std::size_t weight);
 
 /// Experts in a graph: the factor that numbers weights stacked in one tensor, followed from these through all operators.
+/// Weights of one matrix for each attention head (MLA's absorbed projections) are numbered alike, and are none.
 struct ExpertFactors {
   IdVector<OperatorId, std::optional<std::uint32_t>> factors;  // by operator; nothing if it has none
   IdVector<TensorId, std::optional<std::uint8_t>> dimensions;  // by tensor: which one numbers experts

@@ -252,6 +252,23 @@ bool DegreesKind::is_cut_again(const GraphTensor& tensor) const {
   return is_norm && is_between(*tensor.producer) && sequence_factor(operation).has_value();
 }
 
+bool DegreesKind::is_cut_as_served(const TensorLayout& layout, TensorId cache) const {
+  const GraphTensor& tensor = graph_.tensor(cache);
+  const Reader& reader = tensor.readers.front();
+  const TensorWalk& walk = graph_.operation(reader.op).rule.operands[reader.operand];
+  const std::optional<std::uint8_t> batch = batch_[reader.op] ? led_dimension(walk, *batch_[reader.op]) : std::nullopt;
+  const std::size_t tokens = token_dimension(graph_, cache);
+  for (std::size_t d = 0; d < layout.dimensions.size(); ++d) {
+    const Pieces cut = pieces(axes_along(layout.dimensions[d]));
+    const bool is_batch = batch && *batch == d;
+    if (cut.context > 1 || (cut.data > 1 && !is_batch)) return false;
+    if (is_batch && (cut.tensor > 1 || (cut.data != data_ && tensor.type.shape[d] % data_ == 0))) return false;
+    if (d == tokens && cut.tensor != degrees_.cache_tokens) return false;
+    if (d > tokens && cut.tensor > 1) return false;
+  }
+  return true;
+}
+
 bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   const TensorVersion& version = versions_.all[id];
   const GraphTensor& tensor = graph_.tensor(version.tensor);
@@ -262,7 +279,8 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
     if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, stored, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }
-  if (version.kind != TensorVersion::Kind::kStored || is_cache(graph_, version.tensor)) return true;
+  if (version.kind != TensorVersion::Kind::kStored) return true;
+  if (is_cache(graph_, version.tensor)) return degrees_.cache_tokens == 0 || is_cut_as_served(layout, version.tensor);
   const bool is_parameter = tensor.kind == TensorKind::kParameter;
   if (!is_parameter && (tensor.kind != TensorKind::kState || !tensor.state_of || shape.empty())) return true;
   const TensorId parameter = is_parameter ? version.tensor : *tensor.state_of;

@@ -19,7 +19,10 @@ struct GlobalDegrees {
   bool sequence = false;  // norms and the operators between them shard the sequence over the axes of `tensor`
   int zero = 0;           // over the other axes are sharded 1: states; 2: also summed gradients; 3: also stored weights
   bool may_keep = false;  // with ZeRO-3: gathered weights may be kept for the backward pass
-  bool gathers_again = false;         // with `sequence`: the results of norms are kept sharded for the backward pass
+  bool gathers_again = false;  // with `sequence`: the results of norms are kept sharded for the backward pass
+  /// As engines that serve models store caches: each device those of its sequences, tokens of one in this many pieces
+  /// over the axes of `tensor`, heads over the rest of these or not, features whole. 0: in any way.
+  std::int64_t cache_tokens = 0;
   std::vector<AxisRef> experts = {};  // shard stacked weights by expert, and all that is computed by experts
 };
 
@@ -37,6 +40,7 @@ std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<Axis
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie
+///   a cache                         with `cache_tokens` is cut over pcie by sequences, over hccs by tokens and heads
 ///
 /// With `experts` = pcie (planner/problem/expert_factors.h) a product with a weight of each expert cuts these over pcie
 /// instead of the batch, and stacked weights, their states and sums of gradients are cut so, too; anything else that
@@ -69,6 +73,7 @@ class DegreesKind {
   Pieces pieces(const std::vector<AxisRef>& axes) const;
   bool has_expert_weight(const GraphOperator& op) const;
   bool is_cut_again(const GraphTensor& tensor) const;
+  bool is_cut_as_served(const TensorLayout& layout, TensorId cache) const;
   bool is_cut_over_data(const TensorLayout& layout, TensorId parameter, bool by_zero) const;
   bool is_cut_by_experts(const TensorLayout& layout, const Shape& shape, std::size_t dimension, bool by_zero) const;
   void find_between();

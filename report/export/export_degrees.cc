@@ -8,10 +8,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "base/units.h"
+#include "graph/stored_updates.h"
+#include "layouts/layout_axes.h"
 #include "operators/building/rule_builder.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
@@ -92,6 +95,25 @@ const Operation* cache_update(const OperatorGraph& graph) {
 std::int64_t tokens_in_cache(const Operation& update) {
   const Shape& var = update.operands[0].shape;
   return var[normal_axis(update, update.integer("axis"), var.size())];
+}
+
+/// In how many pieces over the axes of tensor parallelism the largest caches have their tokens, as far as the heads
+/// leave any: vLLM shards tokens only where devices would hold the same heads.
+std::int64_t pieces_of_tokens(const Plan& plan, const std::vector<AxisRef>& tensor) {
+  std::int64_t pieces = 1;
+  Bytes largest = 0;
+  for (const Binding& given : plan.program.given) {
+    if (!is_cache(*plan.graph, given.tensor)) continue;
+    const TensorType& type = plan.graph->tensor(given.tensor).type;
+    const TensorLayout& layout = plan.program.values[given.value].layout;
+    if (type.bytes() <= largest) continue;
+    largest = type.bytes();
+    const std::size_t tokens = token_dimension(*plan.graph, given.tensor);
+    const std::int64_t heads = tokens > 1 ? type.shape[tokens - 1] : 1;
+    const std::int64_t alike = num_pieces(tensor) / std::gcd(num_pieces(tensor), heads);
+    pieces = std::gcd(alike, common_pieces(axes_along(layout.dimensions[tokens]), tensor));
+  }
+  return pieces;
 }
 
 const TrainingOptions* training_of(const Plan& plan) {
@@ -383,6 +405,7 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   degrees.zero = 0;
   // Experts are on all devices, or whole on those of each batch.
   if (num_pieces(degrees.experts) != plan.mesh.num_devices()) degrees.experts.clear();
+  degrees.cache_tokens = pieces_of_tokens(plan, degrees.tensor);
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   if (plan.graph->is_training()) own.emplace_back("the plan is for training");
@@ -395,6 +418,9 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),
                                    fmt::format("--data-parallel-size {}", uniform.data),
                                    fmt::format("--max-num-seqs {}", uniform.micro_batch)};
+  if (degrees.cache_tokens > 1) {
+    options.push_back(fmt::format("--decode-context-parallel-size {}", degrees.cache_tokens));
+  }
   if (uniform.experts > 1) options.emplace_back("--enable-expert-parallel");
   if (is_float8) options.emplace_back("--quantization fp8");
   if (const Operation* const update = cache_update(*plan.graph)) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "graph/stored_updates.h"
 #include "graph/weights.h"
 #include "planner/model_mesh.h"
 #include "report/export/exported_plan.h"
@@ -81,7 +82,8 @@ std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, co
     const TensorVersion& version = versions.all[id];
     if (kind.allows(id, plan.versions[id])) continue;
     const GraphTensor& tensor = graph.tensor(version.tensor);
-    const std::string pieces = shards_text(plan.versions[id]);
+    const bool is_stored_cache = version.kind == TensorVersion::Kind::kStored && is_cache(graph, version.tensor);
+    const std::string pieces = is_stored_cache ? pieces_text(plan.versions[id]) : shards_text(plan.versions[id]);
     if (version.kind == TensorVersion::Kind::kKept) {
       kept.push_back({tensor.name, "gathered once, for forward and backward pass", ""});
     } else if (tensor.kind == TensorKind::kParameter) {

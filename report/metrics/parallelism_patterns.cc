@@ -118,6 +118,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       break;
     }
   }
+  const ExpertFactors experts = find_experts(graph);
   Majority batch, sequence, queries, keys, heads, stacked, weights, vocabulary;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
@@ -158,8 +159,10 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
       if (weight == nullptr || weight->type.shape[0] == vocabulary_size) continue;
-      const std::optional<std::uint32_t> number = stacked_factor(operation.rule, i);
-      if (number && !weight->layerwise_parallel) stacked.add(joined(plan.strategies[id].factors[*number]), work);
+      const std::optional<std::uint32_t>& number = experts.factors[id];
+      if (number && stacked_factor(operation.rule, i) == number && !weight->layerwise_parallel) {
+        stacked.add(joined(plan.strategies[id].factors[*number]), work);
+      }
       weights.add(sorted_cutting_axes(operand(i)), work);
     }
   }

@@ -48,6 +48,36 @@ TEST(ExpertFactorsTest, AreFollowedFromStackedWeightsThroughTheStep) {
   EXPECT_FALSE(experts.factors[*graph.find_operator("update.dense.ApplyMomentum")]);
 }
 
+/// MLA's projections, absorbed into queries and results of attention, have a matrix of each head.
+TEST(ExpertFactorsTest, WeightsOfHeadsAreNone) {
+  for (const bool is_fused : {true, false}) {
+    SCOPED_TRACE(is_fused);
+    const std::string attention = is_fused
+                                      ? "  context: {op: FlashAttention, in: [q, keys, keys]}\n"
+                                      : "  scores:  {op: Einsum, in: [q, keys], equation: \"bhsl,bgtl->bhst\"}\n"
+                                        "  probs:   {op: Softmax, in: scores}\n"
+                                        "  context: {op: Einsum, in: [probs, keys], equation: \"bhst,bgtl->bhsl\"}\n";
+    const Model model = read_model_text(
+        "shardplan: 1\n"
+        "inputs: {x: [4, 2, 1, 6], keys: [4, 1, 8, 16], y: [4, 8, 6]}\n"
+        "parameters: {w_uk: [2, 6, 16], w_uv: [2, 16, 6], up: [3, 6, 5]}\n"
+        "operators:\n"
+        "  q:       {op: Einsum, in: [x, w_uk], equation: \"bhsd,hdl->bhsl\"}\n" +
+            attention +
+            "  o:       {op: Einsum, in: [context, w_uv], equation: \"bhsl,hld->bhsd\"}\n"
+            "  many:    {op: BroadcastTo, in: y, shape: [3, 4, 8, 6]}\n"
+            "  experts: {op: Einsum, in: [many, up], equation: \"ebsd,edf->ebsf\"}\n",
+        "m.yaml");
+    const ExpertFactors experts = find_experts(model.graph);
+    for (const char* name : {"w_uk", "w_uv", "q", "context", "o"}) {
+      EXPECT_EQ(dimension_of(model.graph, experts, name), -1) << name;
+    }
+    EXPECT_FALSE(experts.factors[*model.graph.find_operator("o")]);
+    EXPECT_EQ(dimension_of(model.graph, experts, "up"), 0);
+    EXPECT_TRUE(experts.factors[*model.graph.find_operator("experts")]);
+  }
+}
+
 TEST(ExpertFactorsTest, AStackedFactorIsInAllOperands) {
   const auto factor = [](const char* equation, std::vector<Shape> shapes) {
     Attributes attributes{{"equation", std::string(equation)}};

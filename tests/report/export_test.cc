@@ -375,6 +375,40 @@ operators:
   expect_has(export_plan(plan, "vllm").text, "  --max-model-len 64\n  --kv-cache-dtype fp8\n)\n");
 }
 
+/// vLLM's caches have the sequences of their engine, the heads of their device, and tokens in pieces only where devices
+/// would hold the same heads.
+TEST(ExportTest, HowEnginesStoreCachesIsADegree) {
+  const auto exported = [](std::int64_t heads, const std::string& cache) {
+    const auto model = std::make_shared<const Model>(read_model_text(fmt::format(R"(shardplan: 1
+dtype: bf16
+dims: {{B: 4, T: 64, H: 8, G: {}, D: 16}}
+inputs:
+  x:        {{shape: [B, H*D], strategy: "[{{}}, {{}}]"}}
+  k:        [B, G, 1, D]
+  position: {{shape: [B], dtype: i32}}
+parameters: {{keys: {{shape: [B, G, T, D], requires_grad: false, strategy: "{}"}}, w: {{shape: [H*D, H*D], strategy: "[{{}}, {{nvlink}}]"}}}}
+operators:
+  q:       {{op: MatMul, in: [x, w], in_strategy: [[1, 1], [1, 8]]}}
+  heads:   {{op: Reshape, in: q, shape: [B, H, 1, D]}}
+  all:     {{op: KVCacheScatterUpdate, in: [keys, position, k]}}
+  context: {{op: FlashAttention, in: [heads, all, all]}}
+)",
+                                                                                 heads, cache),
+                                                                     "m.yaml"));
+    const ModelPlanner planner(model, read_cluster("dgx-h100"), {});
+    return export_plan(planner.plan(Level::kSpeed, "auto"), "vllm", &planner).text;
+  };
+  const std::string by_tokens = exported(1, "[{}, {}, {nvlink}, {}]");
+  expect_has(by_tokens, "  --tensor-parallel-size 8\n");
+  expect_has(by_tokens, "  --decode-context-parallel-size 8\n");
+  EXPECT_EQ(by_tokens.find("keys: stored"), std::string::npos) << by_tokens;
+  EXPECT_EQ(exported(8, "[{}, {nvlink}, {}, {}]").find("decode-context"), std::string::npos);
+  const std::string otherwise = exported(8, "[{}, {}, {nvlink}, {}]");
+  expect_has(otherwise, "keys: stored in (1, 1, 8, 1)");
+  EXPECT_EQ(otherwise.find("decode-context"), std::string::npos) << otherwise;
+  expect_has(exported(1, "[{}, {}, {}, {nvlink}]"), "keys: stored in (1, 1, 1, 8)");
+}
+
 /// Its casts are not the model's operators, and are what DeepSpeed has an option for.
 TEST(ExportTest, AutocastIsSaid) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
