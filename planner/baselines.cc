@@ -48,12 +48,13 @@ std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restricti
 }
 
 Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>& decisions,
-                                RedistributionPlanner& redistributions) const {
+                                RedistributionPlanner& redistributions, std::optional<Level> level) const {
   Baseline result;
   result.name = std::move(name);
   if (!decisions) return result;
   Plan like;
   like.options = options_;
+  like.options.level = level.value_or(options_.level);
   like.usable = usable();
   ProgramWriter writer(*graph_, versions_, *costs_, redistributions);
   const Plan plan = overlapped(in_sequence(*decisions, std::move(like), &writer));
@@ -147,6 +148,10 @@ const Baseline& ModelPlanner::data_parallel() const {
                                   : baseline("data_parallel", *data_parallel_decisions(), *redistributions_);
   }
   return *data_parallel_baseline_;
+}
+
+Baseline ModelPlanner::data_parallel(Level level) const {
+  return baseline("data_parallel", *data_parallel_decisions(), *redistributions_, level);
 }
 
 Baseline ModelPlanner::stand_alone() const {

@@ -77,6 +77,8 @@ class ModelPlanner {
   /// Baselines: pure data parallelism (the batch over as many devices as divide it, parameters replicated), and all
   /// work on every device. They ignore user strategies and the memory limit.
   const Baseline& data_parallel() const;
+  /// The same with kernels in the order in which that level would run them.
+  Baseline data_parallel(Level level) const;
   /// Computes data parallelism, or starts to compute it in the background; for a deep model it is computed right
   /// away, because both together would take too much memory.
   void begin_data_parallel() const;
@@ -128,8 +130,8 @@ class ModelPlanner {
   Found data_parallel_decisions() const;
   /// False if the figures that reports show of data parallelism prove that it is not.
   bool data_parallel_may_be_faster(const Plan& plan) const;
-  Baseline baseline(std::string name, const std::optional<Decisions>& decisions,
-                    RedistributionPlanner& redistributions) const;
+  Baseline baseline(std::string name, const std::optional<Decisions>& decisions, RedistributionPlanner& redistributions,
+                    std::optional<Level> level = {}) const;
   Decisions decisions_of(const ModelProblem& problem, const Choice& choice) const;
   /// For level kMemory. The search does not see what a redistribution holds while it runs. So where the program holds
   /// more than the search sees, the limits at those times are lowered and the search is repeated, as long as that

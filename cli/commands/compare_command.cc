@@ -65,7 +65,7 @@ int run(CompareArguments arguments) {
   if (plans.front().program.workers > 1) {
     baselines = {planning->one_worker(plans.front())};
   } else {
-    baselines = {planning->data_parallel(), planning->stand_alone()};
+    baselines = {planning->data_parallel(Level::kSpeed), planning->stand_alone()};
   }
   for (const Baseline& baseline : baselines) {
     rows.push_back(compared(baseline));

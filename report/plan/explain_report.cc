@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/json_text.h"
+#include "graph/weights.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/padding_waste.h"
 #include "report/metrics/plan_metrics.h"
@@ -180,21 +181,34 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
     return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name,
                        format_bytes(local_bytes(operation.results[i], layout)));
   }
-  // The largest operand that must change its layout.
-  std::string moved;
-  Bytes most = 0;
+  // The largest tensor that must change its layout. Stored ones are stored otherwise, which moves nothing.
+  std::string moved, stored;
+  Bytes most = 0, most_stored = 0;
+  const auto compare = [&](TensorId id, const TensorType& type, const TensorLayout& before, const TensorLayout& after) {
+    const GraphTensor& tensor = plan.graph->tensor(id);
+    const bool is_stored =
+        tensor.updates || plan.graph->tensor(behind_casts(*plan.graph, id)).kind != TensorKind::kResult;
+    const Bytes bytes = local_bytes(type, after);
+    Bytes& largest = is_stored ? most_stored : most;
+    if (before == after || bytes <= largest) return;
+    largest = bytes;
+    const bool is_more = local_bytes(type, before) < bytes;
+    std::string& words = is_stored ? stored : moved;
+    words = is_stored
+                ? fmt::format("{} {}{}", is_more ? "reads more of" : "stores", tensor.name, is_more ? "" : " otherwise")
+                : fmt::format("{} {}", is_more ? "gathers" : "moves", tensor.name);
+  };
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    const TensorLayout before = operand_layout(operation, plan.strategies[op], plan.mesh, i);
-    const TensorLayout after = operand_layout(operation, strategy, plan.mesh, i);
-    const Bytes bytes = local_bytes(operation.operands[i], after);
-    if (before == after || bytes <= most) continue;
-    most = bytes;
-    std::int64_t now = 1, then = 1;
-    for (const DimensionLayout& dimension : before.dimensions) now *= dimension.num_pieces();
-    for (const DimensionLayout& dimension : after.dimensions) then *= dimension.num_pieces();
-    moved = fmt::format("{} {}", then < now ? "gathers more of" : "moves", plan.graph->tensor(named.operands[i]).name);
+    compare(named.operands[i], operation.operands[i], operand_layout(operation, plan.strategies[op], plan.mesh, i),
+            operand_layout(operation, strategy, plan.mesh, i));
   }
-  return moved;
+  if (!moved.empty()) return moved;
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    const TensorLayout before = result_layout(operation, plan.strategies[op], plan.mesh, i);
+    const TensorLayout after = result_layout(operation, strategy, plan.mesh, i);
+    if (before.partial == after.partial) compare(named.results[i], operation.results[i], before, after);
+  }
+  return moved.empty() ? stored : moved;
 }
 
 std::string decided_by(const Plan& plan, OperatorId op) {
@@ -218,9 +232,15 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
   }
   const ColumnUnit time = time_unit(longest > 0 ? longest : plan.time.step());
   const ColumnUnit bytes = bytes_unit(largest > 0 ? largest : plan.memory.peak);
-  // Texts that are too long for the width end in dots; --json has them in full.
+  // Texts that are too long for the width end in dots, names begin with them; --json has them in full.
   const auto shortened = [](const std::string& words, std::size_t width) {
     return words.size() <= width ? words : words.substr(0, width - 3) + "...";
+  };
+  const auto with_short_name = [&](const std::string& words) {
+    const std::size_t name = words.rfind(' ') + 1, over = words.size() - std::min(words.size(), kMostReason);
+    if (over == 0 || name + over + 3 >= words.size()) return shortened(words, kMostReason);
+    const std::size_t cut = name + over + 3, dot = words.find('.', cut - 1);
+    return words.substr(0, name) + "..." + words.substr(dot == std::string::npos ? cut : dot + 1);
   };
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   table.add({"alternative (the rest searched again)", fmt::format("step, {}", time.name), "ratio",
@@ -233,7 +253,7 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
                signed_text(static_cast<double>(alternative.time.step() - plan.time.step()) / time.size, 1),
                ratio_change(plan.time, alternative.time),
                signed_text(static_cast<double>(alternative.peak - plan.memory.peak) / bytes.size, 1),
-               shortened(because, kMostReason)});
+               with_short_name(because)});
   }
   return table.to_string(indent, colour);
 }
