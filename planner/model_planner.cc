@@ -252,10 +252,9 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        uniform_ && graph_->operators().size() <= kMostFreeOperators,
                        !cluster_.tables.empty(),
                        search_options(Level::kSpeed, std::move(stop), {}, spent),
+                       options_.work_limit,
                        {},
-                       common_degrees(*graph_, pieces_),
-                       {},
-                       {}};
+                       common_degrees(*graph_, pieces_)};
   if (const Found data_parallel = data_parallel_decisions(); *data_parallel) search.known.push_back(**data_parallel);
   ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_);
   // All of the plan except what is specific to a trial.

@@ -82,6 +82,9 @@ constexpr Bytes kLeanPercent[] = {75, 50, 25};
 /// Start-ups of collectives count in the finer bound if they are at least 1 / this of the step.
 constexpr Picoseconds kPartsOfStart = 200;
 constexpr std::size_t kSearchedAtOnce = 4;  // threads
+/// Units of a work limit for each instruction of a plan that is scheduled, or whose step is estimated: as long as units
+/// of a search.
+constexpr std::uint64_t kWorkOfSchedule = 20'000, kWorkOfEstimate = 2'000;
 
 class ShortestStep {
  public:
@@ -100,7 +103,7 @@ class ShortestStep {
     if (!planned) return false;
     least_ = rounds_.begin(*planned);
     try_guesses();
-    least_ = rounds_.go_on();
+    least_ = rounds_.go_on(is_over());
     try_kinds();
     incumbent_.finish();
     return true;
@@ -110,7 +113,7 @@ class ShortestStep {
   bool is_loose() const {
     const int rounds = proof_rounds();
     const double worth = rounds > kFewProofRounds ? kWorthAProof : kWorthAShortProof;
-    return !deadline_.is_over() && rounds > 1 && !is_within(worth);
+    return !is_over() && rounds > 1 && !is_within(worth);
   }
 
   /// Computes the bound again, which was refined meanwhile, and schedules the most promising choices found on the way.
@@ -126,7 +129,7 @@ class ShortestStep {
   /// Goes on from the plan to choices near it.
   void try_near() {
     for (int turn = 0; turn < kNearTurns; ++turn) {
-      if (deadline_.is_over() || is_within(worth_going_near()) || !go_near()) return;
+      if (is_over() || is_within(worth_going_near()) || !go_near()) return;
     }
   }
 
@@ -136,7 +139,7 @@ class ShortestStep {
     if (rounds_.is_large()) return;
     HidingWindows windows(model_);
     windows.add(plan().program);
-    for (int round = 0; round < kWindowRounds && !deadline_.is_over(); ++round) {
+    for (int round = 0; round < kWindowRounds && !is_over(); ++round) {
       const Picoseconds shortest = aside_ ? std::min(aside_->step, incumbent_.step()) : incumbent_.step();
       if (is_near(shortest, least_, kWorthAGuess) || !may_be_near(try_by(windows))) return;
     }
@@ -144,7 +147,7 @@ class ShortestStep {
 
   /// The same with the windows of other choices of the rounds, each by itself: those whose steps are the nearest.
   void try_windows_of_others() {
-    if (rounds_.is_large() || deadline_.is_over() || is_within(kWorthOtherWindows)) return;
+    if (rounds_.is_large() || is_over() || is_within(kWorthOtherWindows)) return;
     if (plan().program.instructions.size() > kMostToSchedule) return;
     const std::optional<Choice> planned = this->planned();
     if (!planned) return;
@@ -181,7 +184,7 @@ class ShortestStep {
   void try_lean() {
     const std::optional<Choice> planned = this->planned();
     const std::vector<Bytes>& limits = model_.problem.problem.memory_limits;
-    if (!planned || limits.empty() || rounds_.is_large() || deadline_.is_over()) return;
+    if (!planned || limits.empty() || rounds_.is_large() || is_over()) return;
     const Bytes held = evaluate(model_.problem.problem, *planned).peak_bytes;
     if (held < *std::max_element(limits.begin(), limits.end()) / 2) return;
     std::vector<std::optional<Choice>> found(std::size(kLeanPercent));
@@ -221,6 +224,18 @@ class ShortestStep {
   std::optional<Choice> planned() const { return model_.choice_of(plan()); }
 
  private:
+  /// Whether the time is over, or the work: both are looked at between batches only, so that equal limits of work give
+  /// equal plans.
+  bool is_over() const { return deadline_.is_over() || (search_.work_limit > 0 && work() >= search_.work_limit); }
+  /// Searches count for what they may do.
+  std::uint64_t work() const {
+    const auto searches = static_cast<std::uint64_t>(rounds_.count() + guesses_ + windows_);
+    const auto schedules = static_cast<std::uint64_t>(incumbent_.ordered());
+    const auto estimates = static_cast<std::uint64_t>(near_.tried());
+    return plan().program.instructions.size() * (schedules * kWorkOfSchedule + estimates * kWorkOfEstimate) +
+           searches * std::min(search_.work_limit, kGuessWork);
+  }
+
   double worth_going_near() const {
     return plan().program.instructions.size() < kShortToGoNear ? kWorthGoingOnIfShort : kWorthGoingOn;
   }
@@ -281,7 +296,7 @@ class ShortestStep {
 
   /// Schedules the choices that are the shortest by these guesses. The rounds do not start from them.
   void try_guesses(const std::vector<Guess>& guesses) {
-    if (deadline_.is_over()) return;
+    if (is_over()) return;
     std::vector<std::optional<Choice>> found(guesses.size());
     side_by_side(num_processors(kSearchedAtOnce), guesses.size(),
                  [&](std::size_t, std::size_t i) { found[i] = shortest_by(guesses[i]); });
@@ -339,7 +354,7 @@ class ShortestStep {
   /// Schedules the best plans of kinds, by estimates of their steps.
   void try_kinds() {
     // Where little repeats, a kind takes about as long as the whole search, and helps less.
-    if (!model_.ties || deadline_.is_over() || is_near(incumbent_.finished().time.step(), least_, kTightBound)) return;
+    if (!model_.ties || is_over() || is_near(incumbent_.finished().time.step(), least_, kTightBound)) return;
     const TiedProblem tied = tied_problem(model_.guessed(kMostlyHidden), *model_.ties);
     const Picoseconds too_long = incumbent_.step() / 100 * (100 + kPercentOff);
     const FoundKinds found = search_kinds(search_.kinds, {model_, tied, too_long, search_.options, deadline_});
@@ -355,7 +370,7 @@ class ShortestStep {
   bool go_near() { return go_to(near_.near(plan())) || go_to(near_.crossed(plan(), known_choices())); }
   bool go_to(const NearSearch::Found& found) {
     const Picoseconds step = incumbent_.step();
-    for (std::size_t i = 0; i < found.choices.size() && !deadline_.is_over() && !incumbent_.is_shorter(step);) {
+    for (std::size_t i = 0; i < found.choices.size() && !is_over() && !incumbent_.is_shorter(step);) {
       const std::size_t together = found.is_compared ? 1 : found.choices.size();
       std::vector<Decisions> decisions;
       for (; decisions.size() < together; ++i) decisions.push_back(model_.decisions_of(found.choices[i]));

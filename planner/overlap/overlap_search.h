@@ -28,13 +28,14 @@ struct OverlapSearch {
   bool wants_free_bound = false;     // with `uniform`: also bound plans whose layers differ (`Plan::free_bound`)
   bool is_measured = false;          // times of collectives come from measured tables
   LevelOptions options;              // of each search; its work limit is reduced
+  std::uint64_t work_limit = 0;      // the user's, for all that is scheduled as well; 0: none
   std::vector<Decisions> known;      // plans that could be shorter: data parallelism
   std::vector<GlobalDegrees> kinds;  // the best plan of each is tried if it could be shorter
   /// The overlapped plan that decisions make.
-  std::function<Plan(const Decisions&, const OrderEffort&)> scheduled;
+  std::function<Plan(const Decisions&, const OrderEffort&)> scheduled = {};
   /// An estimate of the step of these decisions, in an order made by the rule that made the plan's, refined or not.
   /// May be called by several threads at once.
-  std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)> step_by_rule;
+  std::function<std::optional<Picoseconds>(const Decisions&, const Plan&, bool is_refined)> step_by_rule = {};
 };
 
 /// Returns `plan` or one with a shorter step, and a lower bound on the overlapped step (`Plan::overlapped_bound`): it

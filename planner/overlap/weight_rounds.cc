@@ -75,12 +75,12 @@ Picoseconds WeightRounds::begin(const Choice& planned) {
   return least_ = round(best_, model.ties.has_value()).value_or(0);
 }
 
-Picoseconds WeightRounds::go_on() {
+Picoseconds WeightRounds::go_on(bool is_last) {
   const bool has_ties = input_.model.ties.has_value();
-  least_ = improve(has_ties, has_ties ? kUniformRounds : kFreeRounds, least_);
+  if (!is_last) least_ = improve(has_ties, has_ties ? kUniformRounds : kFreeRounds, least_);
   // Weights that suit the choices of uniform layers nearly suit all.
   if (has_ties && !input_.is_uniform) least_ = round(best_, false).value_or(0);
-  try_hidden(least_);
+  if (!is_last) try_hidden(least_);
   return least_;
 }
 

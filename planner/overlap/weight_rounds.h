@@ -16,7 +16,7 @@ namespace shardplan {
 /// may be shorter than the incumbent, a few of which it schedules:
 ///   WeightRounds rounds({...});
 ///   Picoseconds bound = rounds.begin(planned);
-///   bound = rounds.go_on();
+///   bound = rounds.go_on(false);
 class WeightRounds {
  public:
   /// References must outlive the rounds.
@@ -33,8 +33,9 @@ class WeightRounds {
 
   /// The first round, with the weights of slowdown. The incumbent is this choice.
   Picoseconds begin(const Choice& planned);
-  /// More rounds, as many as are worth their time. Returns the bound.
-  Picoseconds go_on();
+  /// More rounds, as many as are worth their time; `is_last`: only the one without which there would be no bound on plans
+  /// whose layers differ. Returns the bound.
+  Picoseconds go_on(bool is_last);
 
   /// Adds a new choice; whether it may be shorter than the incumbent and was not scheduled before.
   bool adds(const Choice& choice);

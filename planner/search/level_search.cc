@@ -1,3 +1,7 @@
+// Level 2 is one search. Level 0 is one for a weighted sum and, where the bound on communication is loose, one for
+// communication (`RatioSearch`). Level 1 halves the interval of the least peak, then searches the fastest plan below a
+// little more.
+
 #include "planner/search/level_search.h"
 
 #include <algorithm>
@@ -83,49 +87,117 @@ constexpr double kShareOfLooseGap = 7.0 / 8;
 /// A gap this much above the one that is required is not worth a second search as long as the first.
 constexpr double kNearlyRequired = 9.0 / 8;
 
+/// After this much work, a fraction of a second, the least communication is sought by itself where the weighted sum is
+/// not proven; for as long, at most.
+constexpr std::uint64_t kSoon = 200'000'000;
+
 /// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
 /// weak, because communication is short, a second search minimises communication only; so it does for a small
 /// problem, unless the first search took long and its bound is nearly as tight as the second's would have to be.
-LevelResult search_ratio(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
-  const Deadline since_begin(0, {});
-  const Objective both = search_objective(Level::kRatio);
-  const auto communication = [&](const Choice& choice) { return evaluate(problem, choice).cost.communication; };
-  SearchOptions first = search_options(options, both, options.start);
-  first.limits.loose_gap *= kShareOfLooseGap;
-  const PlanResult weighted = search.search(problem, first);
-  LevelResult result = of(weighted, Level::kRatio);
-  Picoseconds& bound = result.bound.amount;
-  bound = std::max<std::int64_t>(0, weighted.lower_bound - most_computation(problem)) / kFirst;
-  if (!result.choice || !options.wants_bound) return result;
-  if (options.first_answer) options.first_answer(*result.choice);
-  Picoseconds found = communication(*result.choice);
-  const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
-    return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
-  };
-  const double gap = relative_gap(found, bound), gap_of_sum = relative_gap(weighted.cost, weighted.lower_bound);
-  const bool is_loose = gap > kLooseBound + 2 * gap_of_sum;
-  const bool is_near =
-      static_cast<double>(found - bound) <= kNearlyRequired * options.limits.loose_gap * static_cast<double>(bound);
-  const bool will_do = is_near && gap_of_sum > options.limits.early_gap;
-  if (is_loose || (found > bound && is_small(problem) && !will_do)) {
-    // This search is for the bound, which nothing else would find.
-    SearchOptions to_the_end = later_options(options, {0, 1}, result.choice, since_begin);
-    to_the_end.limits.give_up_work = 0;
-    PlanResult least = search.search(problem, to_the_end);
-    append(result.statistics, least.statistics);
-    bound = std::max(bound, least.lower_bound);
-    if (least.choice && communication(*least.choice) < found) {
-      SearchOptions from_least = later_options(options, both, least.choice, since_begin);
-      from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
-      PlanResult again = search.search(problem, from_least);
-      append(result.statistics, again.statistics);
-      if (again.choice && again.cost < weighted.cost) result.choice = std::move(again.choice);
-      found = communication(*result.choice);
+class RatioSearch {
+ public:
+  RatioSearch(const StrategyProblem& problem, const Search& search, const LevelOptions& options)
+      : problem_(problem), search_(search), options_(options) {}
+
+  LevelResult run() {
+    if (is_soon_proven()) return result();
+    SearchOptions sum = options_of(kBoth, options_.start);
+    sum.limits.loose_gap *= kShareOfLooseGap;
+    search_sum(sum);
+    if (!choice_ || !options_.wants_bound) return result();
+    if (options_.first_answer) options_.first_answer(*choice_);
+    if (is_bound_worth_a_search()) {
+      // This search is for the bound, which nothing else would find.
+      SearchOptions to_the_end = options_of({0, 1}, choice_);
+      to_the_end.limits.give_up_work = 0;
+      search_communication(to_the_end);
     }
+    return result();
   }
-  result.status = found > bound ? PlanStatus::kFeasible : PlanStatus::kOptimal;
-  return result;
-}
+
+ private:
+  static constexpr Objective kBoth{1, kFirst};
+
+  SearchOptions options_of(const Objective& objective, const std::optional<Choice>& start) const {
+    return later_options(options_, objective, start, since_begin_);
+  }
+  Picoseconds communication() const { return evaluate(problem_, *choice_).cost.communication; }
+
+  /// Whether the least communication is known well enough after little work, as it often is where the sum stays open. If it is not,
+  /// only its bound is kept: searches that start from what little work finds end with worse choices.
+  bool is_soon_proven() {
+    const bool is_first = options_.limits.give_up_work > 0;  // of several searches of a problem
+    if (!options_.wants_bound || !is_first || options_.limits.exact_work <= kSoon || !is_small(problem_)) return false;
+    const auto for_a_moment = [](SearchOptions options) {
+      options.limits.work = options.limits.work > 0 ? std::min(options.limits.work, kSoon) : kSoon;
+      options.limits.exact_work = kSoon;
+      options.limits.give_up_work = options.limits.passes = 0;
+      return options;
+    };
+    search_sum(for_a_moment(options_of(kBoth, options_.start)));
+    if (!choice_) return false;
+    if (communication() > bound_) search_communication(for_a_moment(options_of({0, 1}, choice_)));
+    const auto above = static_cast<double>(communication() - bound_);
+    return above <= options_.limits.early_gap * static_cast<double>(bound_);
+  }
+
+  void search_sum(const SearchOptions& options) {
+    PlanResult found = search_.search(problem_, options);
+    append(statistics_, found.statistics);
+    status_ = found.status;
+    sum_ = found.cost;
+    bound_of_sum_ = found.lower_bound;
+    bound_ = std::max(bound_, std::max<std::int64_t>(0, found.lower_bound - most_computation(problem_)) / kFirst);
+    choice_ = std::move(found.choice);
+  }
+
+  void search_communication(const SearchOptions& options) {
+    PlanResult least = search_.search(problem_, options);
+    append(statistics_, least.statistics);
+    bound_ = std::max(bound_, least.lower_bound);
+    if (!least.choice || evaluate(problem_, *least.choice).cost.communication >= communication()) return;
+    SearchOptions from_least = options_of(kBoth, least.choice);
+    from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
+    PlanResult again = search_.search(problem_, from_least);
+    append(statistics_, again.statistics);
+    if (again.choice && again.cost < sum_) choice_ = std::move(again.choice);
+  }
+
+  bool is_bound_worth_a_search() const {
+    const Picoseconds found = communication();
+    const auto relative_gap = [](std::int64_t cost, std::int64_t least) {
+      return cost > least ? static_cast<double>(cost - least) / static_cast<double>(cost) : 0.0;
+    };
+    const double gap = relative_gap(found, bound_), gap_of_sum = relative_gap(sum_, bound_of_sum_);
+    const bool is_loose = gap > kLooseBound + 2 * gap_of_sum;
+    const bool is_near = static_cast<double>(found - bound_) <=
+                         kNearlyRequired * options_.limits.loose_gap * static_cast<double>(bound_);
+    const bool will_do = is_near && gap_of_sum > options_.limits.early_gap;
+    return is_loose || (found > bound_ && is_small(problem_) && !will_do);
+  }
+
+  LevelResult result() {
+    LevelResult result;
+    result.status = status_;
+    if (choice_ && options_.wants_bound) {
+      result.status = communication() > bound_ ? PlanStatus::kFeasible : PlanStatus::kOptimal;
+    }
+    result.choice = std::move(choice_);
+    result.bound = {Level::kRatio, bound_};
+    result.statistics = std::move(statistics_);
+    return result;
+  }
+
+  const StrategyProblem& problem_;
+  const Search& search_;
+  const LevelOptions& options_;
+  const Deadline since_begin_{0, {}};
+  std::optional<Choice> choice_;
+  PlanStatus status_ = PlanStatus::kNoPlanFound;
+  std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the last search
+  Picoseconds bound_ = 0;                    // on communication
+  std::vector<StageStatistics> statistics_;
+};
 
 /// The accepted gap between the ends of the bracket of the least peak.
 constexpr std::int64_t kBracketPpm = 2'000;
@@ -161,7 +233,7 @@ LevelResult search_memory(const StrategyProblem& problem, const Search& search, 
 LevelResult search_level(const StrategyProblem& problem, const Search& search, const LevelOptions& options) {
   switch (options.level) {
     case Level::kRatio:
-      return search_ratio(problem, search, options);
+      return RatioSearch(problem, search, options).run();
     case Level::kMemory:
       return search_memory(problem, search, options);
     case Level::kSpeed:

@@ -54,19 +54,30 @@ TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   options.work_limit = 1;
   const ModelPlanner planner(model, read_cluster("ascend-910"), options);
   const Plan plan = planner.plan(Level::kSpeed, "auto");
+  bool is_overlapped = false;
   for (const StageStatistics& stage : plan.statistics) {
+    is_overlapped |= stage.stage == "overlapped step";
     for (const auto& [name, figure] : stage.figures) {
       if (stage.stage == "search" && name == "work") {
         EXPECT_LT(figure, 50'000'000);
       }
+      if (stage.stage != "overlapped step") continue;
+      if (name == "rounds") {
+        EXPECT_EQ(figure, 1);
+      }
+      if (name == "choices ordered") {
+        EXPECT_LE(figure, 1);
+      }
+      if (name == "near choices" || name == "choices by windows" || name == "guesses") {
+        EXPECT_EQ(figure, 0) << name;
+      }
     }
   }
+  EXPECT_TRUE(is_overlapped);
 }
 
 TEST(LimitsTest, APlanSaysThatItsTimeLimitEndedTheSearch) {
-  ModelOverrides overrides;
-  overrides.dims = {{"L", 2}};
-  const auto model = std::make_shared<const Model>(read_model("configs/gpt2-small.yaml", overrides));
+  const auto model = std::make_shared<const Model>(read_model("configs/mnist-train.yaml"));
   const auto says_so = [&](double seconds) {
     PlanOptions options;
     options.time_limit = seconds;
