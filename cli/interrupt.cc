@@ -61,7 +61,11 @@ class Watch {
 
   void on_signal() {
     const std::lock_guard lock(mutex_);
-    if (source_.stop_requested()) _exit(kInterrupted);
+    if (source_.stop_requested()) {
+      notice(fmt::format("interrupted again{}: ended at once, without an answer",
+                         phase_.empty() ? "" : " while " + phase_));
+      _exit(kInterrupted);
+    }
     if (end_ == PhaseEnd::kAtOnce) {
       notice(fmt::format("stopped while {}: there is no plan yet", phase_));
       _exit(kInterrupted);
