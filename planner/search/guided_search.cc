@@ -55,12 +55,6 @@ constexpr std::size_t kManyNodes = 8'000;
 /// problem, which find more.
 constexpr std::size_t kManyEntries = 50'000'000;
 
-std::size_t num_entries(const StrategyProblem& problem) {
-  std::size_t entries = 0;
-  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
-  return entries;
-}
-
 bool is_loose(std::int64_t value, std::int64_t bound) {
   return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
 }

@@ -75,11 +75,7 @@ Picoseconds most_computation(const StrategyProblem& problem) {
 constexpr double kLooseBound = 1e-3;
 constexpr std::size_t kSmallProblem = 4'000'000;
 
-bool is_small(const StrategyProblem& problem) {
-  std::size_t entries = 0;
-  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
-  return entries <= kSmallProblem;
-}
+bool is_small(const StrategyProblem& problem) { return num_entries(problem) <= kSmallProblem; }
 
 /// If the bound on the weighted sum is this much tighter than required, the bound on communication derived from it
 /// (by subtracting the largest computation) is good enough.
@@ -90,6 +86,8 @@ constexpr double kNearlyRequired = 9.0 / 8;
 /// After this much work, a fraction of a second, the least communication is sought by itself where the weighted sum is
 /// not proven; for as long, at most.
 constexpr std::uint64_t kSoon = 200'000'000;
+/// For problems of at most this many entries: a hundred passes of the bound take that much work.
+constexpr std::size_t kSoonSearched = 1'000'000;
 
 /// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
 /// weak, because communication is short, a second search minimises communication only; so it does for a small
@@ -127,7 +125,8 @@ class RatioSearch {
   /// only its bound is kept: searches that start from what little work finds end with worse choices.
   bool is_soon_proven() {
     const bool is_first = options_.limits.give_up_work > 0;  // of several searches of a problem
-    if (!options_.wants_bound || !is_first || options_.limits.exact_work <= kSoon || !is_small(problem_)) return false;
+    if (!options_.wants_bound || !is_first || options_.limits.exact_work <= kSoon) return false;
+    if (num_entries(problem_) > kSoonSearched) return false;
     const auto for_a_moment = [](SearchOptions options) {
       options.limits.work = options.limits.work > 0 ? std::min(options.limits.work, kSoon) : kSoon;
       options.limits.exact_work = kSoon;
@@ -249,6 +248,12 @@ std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& ev
   const auto [computation, communication] = evaluation.cost;
   if (level == Level::kRatio) return {communication, computation};
   return {level == Level::kMemory ? evaluation.peak_bytes : 0, computation + communication};
+}
+
+std::size_t num_entries(const StrategyProblem& problem) {
+  std::size_t entries = 0;
+  for (const ProblemEdge& edge : problem.edges) entries += problem.matrices[edge.matrix].costs.size();
+  return entries;
 }
 
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options) {

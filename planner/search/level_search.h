@@ -47,6 +47,9 @@ std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& ev
 /// communication is weighted so highly that it comes first.
 Objective search_objective(Level level);
 
+/// The number of pairs of strategies in all edges: what a pass of the bound looks at.
+std::size_t num_entries(const StrategyProblem& problem);
+
 /// Only the bound.
 LevelValue level_bound(const StrategyProblem& problem, const LevelOptions& options);
 
