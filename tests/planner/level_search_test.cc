@@ -18,16 +18,68 @@ TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   Random random(5);
   for (int i = 0; i < 60; ++i) {
     const StrategyProblem problem = random_problem(random, random_options(random));
-    const LevelResult result = search_level(problem, *make_search("auto"), {});
+    LevelOptions first;  // of several searches, as those of a planner
+    first.limits.exact_work = 8'000'000'000;
+    first.limits.give_up_work = 500'000'000;
     const auto best = brute_force(problem, {1, 1000});
-    ASSERT_EQ(result.choice.has_value(), best.has_value()) << describe(problem);
-    if (!best) continue;
-    const Evaluation evaluation = evaluate(problem, *result.choice);
-    EXPECT_TRUE(evaluation.feasible);
-    EXPECT_EQ(evaluation.value({1, 1000}), *best) << describe(problem);
-    EXPECT_EQ(result.status, PlanStatus::kOptimal);
-    EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, evaluation.cost.communication})) << describe(problem);
+    for (const LevelOptions& options : {LevelOptions(), first}) {
+      const LevelResult result = search_level(problem, *make_search("auto"), options);
+      ASSERT_EQ(result.choice.has_value(), best.has_value()) << describe(problem);
+      if (!best) continue;
+      const Evaluation evaluation = evaluate(problem, *result.choice);
+      EXPECT_TRUE(evaluation.feasible);
+      EXPECT_EQ(evaluation.value({1, 1000}), *best) << describe(problem);
+      EXPECT_EQ(result.status, PlanStatus::kOptimal);
+      EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, evaluation.cost.communication})) << describe(problem);
+    }
   }
+}
+
+/// Finds the first choice, and proves nothing of a sum.
+class OpenSums : public Search {
+ public:
+  explicit OpenSums(bool proves_communication) : proves_communication_(proves_communication) {}
+  PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
+    asked.push_back(options);
+    PlanResult result;
+    result.status = PlanStatus::kFeasible;
+    result.choice = Choice{IdVector<NodeId, StrategyId>(problem.nodes.size(), StrategyId(0))};
+    result.cost = evaluate(problem, *result.choice).value(options.objective);
+    if (proves_communication_ && options.objective == Objective{0, 1}) result.lower_bound = result.cost;
+    return result;
+  }
+  mutable std::vector<SearchOptions> asked;
+
+ private:
+  bool proves_communication_;
+};
+
+// Where communication alone is soon proven, no time goes into the sum; else nothing of what little work found is used.
+TEST(LevelSearchTest, ASumThatStaysOpenIsLeftWhereCommunicationIsProven) {
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{10, 7}, {30, 8}}}};
+  problem.nodes.push_back({StrategyTableId(0), {}});
+  LevelOptions options;
+  options.limits.exact_work = 8'000'000'000;
+  options.limits.give_up_work = 500'000'000;
+  const OpenSums proves(true), does_not(false);
+  const LevelResult proven = search_level(problem, proves, options);
+  EXPECT_EQ(proven.status, PlanStatus::kOptimal);
+  EXPECT_EQ(proven.bound, (LevelValue{Level::kRatio, 7}));
+  ASSERT_EQ(proves.asked.size(), 2u);
+  for (const SearchOptions& asked : proves.asked) {
+    EXPECT_LT(asked.limits.exact_work, options.limits.exact_work);
+    EXPECT_GT(asked.limits.work, 0u);
+  }
+  EXPECT_EQ(search_level(problem, does_not, options).status, PlanStatus::kFeasible);
+  ASSERT_EQ(does_not.asked.size(), 4u);
+  EXPECT_FALSE(does_not.asked[2].start);
+  EXPECT_EQ(does_not.asked[2].limits.exact_work, options.limits.exact_work);
+  EXPECT_EQ(does_not.asked[2].limits.give_up_work, options.limits.give_up_work);
+  options.limits.give_up_work = 0;  // a later search of a planner
+  const OpenSums later(true);
+  search_level(problem, later, options);
+  EXPECT_EQ(later.asked.front().limits.exact_work, options.limits.exact_work);
 }
 
 // If memory hardly binds, or cannot bind, the answer is that of the search with all limits.
