@@ -143,10 +143,11 @@ class RatioSearch {
   void search_sum(const SearchOptions& options) {
     PlanResult found = search_.search(problem_, options);
     append(statistics_, found.statistics);
-    status_ = found.status;
-    sum_ = found.cost;
     bound_of_sum_ = found.lower_bound;
     bound_ = std::max(bound_, std::max<std::int64_t>(0, found.lower_bound - most_computation(problem_)) / kFirst);
+    if (choice_ && (!found.choice || sum_ < found.cost)) return;  // the search before found more in less work
+    status_ = found.status;
+    sum_ = found.cost;
     choice_ = std::move(found.choice);
   }
 
@@ -159,7 +160,9 @@ class RatioSearch {
     from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
     PlanResult again = search_.search(problem_, from_least);
     append(statistics_, again.statistics);
-    if (again.choice && again.cost < sum_) choice_ = std::move(again.choice);
+    if (!again.choice || again.cost >= sum_) return;
+    sum_ = again.cost;
+    choice_ = std::move(again.choice);
   }
 
   bool is_bound_worth_a_search() const {
@@ -193,7 +196,7 @@ class RatioSearch {
   const Deadline since_begin_{0, {}};
   std::optional<Choice> choice_;
   PlanStatus status_ = PlanStatus::kNoPlanFound;
-  std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the last search
+  std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the choice, and the last search's bound
   Picoseconds bound_ = 0;                    // on communication
   std::vector<StageStatistics> statistics_;
 };

@@ -35,13 +35,15 @@ TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   }
 }
 
-/// Finds the first choice, and proves nothing of a sum.
+/// Finds the first choice, in the first `most` searches, and proves nothing of a sum.
 class OpenSums : public Search {
  public:
-  explicit OpenSums(bool proves_communication) : proves_communication_(proves_communication) {}
+  explicit OpenSums(bool proves_communication, std::size_t most = 100)
+      : proves_communication_(proves_communication), most_(most) {}
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
     asked.push_back(options);
     PlanResult result;
+    if (asked.size() > most_) return result;
     result.status = PlanStatus::kFeasible;
     result.choice = Choice{IdVector<NodeId, StrategyId>(problem.nodes.size(), StrategyId(0))};
     result.cost = evaluate(problem, *result.choice).value(options.objective);
@@ -52,6 +54,7 @@ class OpenSums : public Search {
 
  private:
   bool proves_communication_;
+  std::size_t most_;
 };
 
 // Where communication alone is soon proven, no time goes into the sum; else nothing of what little work found is used.
@@ -76,6 +79,9 @@ TEST(LevelSearchTest, ASumThatStaysOpenIsLeftWhereCommunicationIsProven) {
   EXPECT_FALSE(does_not.asked[2].start);
   EXPECT_EQ(does_not.asked[2].limits.exact_work, options.limits.exact_work);
   EXPECT_EQ(does_not.asked[2].limits.give_up_work, options.limits.give_up_work);
+  // Where the full search ends without a choice, as when it is interrupted, the answer is what was found before.
+  const OpenSums interrupted(false, 2);
+  EXPECT_TRUE(search_level(problem, interrupted, options).choice);
   options.limits.give_up_work = 0;  // a later search of a planner
   const OpenSums later(true);
   search_level(problem, later, options);
