@@ -15,7 +15,6 @@
 #include "base/units.h"
 #include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
-#include "operators/building/rule_builder.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
@@ -83,18 +82,12 @@ std::string bash_array(std::string_view name, const std::vector<std::string>& op
   return fmt::format("{}=(\n  {}\n)\n", name, fmt::join(options, "\n  "));
 }
 
-/// The first operation that writes keys or values into a cache, or null.
-const Operation* cache_update(const OperatorGraph& graph) {
-  for (const Operation& operation : graph.operations()) {
-    if (operation.type->name == "KVCacheScatterUpdate") return &operation;
+/// The first cache into which keys or values are written.
+std::optional<TensorId> written_cache(const OperatorGraph& graph) {
+  for (const OperatorId id : graph.operators().ids()) {
+    if (graph.operation(id).type->name == "KVCacheScatterUpdate") return graph.operators()[id].operands[0];
   }
-  return nullptr;
-}
-
-/// The tokens of each sequence for which a cache has keys and values.
-std::int64_t tokens_in_cache(const Operation& update) {
-  const Shape& var = update.operands[0].shape;
-  return var[normal_axis(update, update.integer("axis"), var.size())];
+  return std::nullopt;
 }
 
 /// In how many pieces over the axes of tensor parallelism the largest caches have their tokens, as far as the heads
@@ -423,9 +416,10 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   }
   if (uniform.experts > 1) options.emplace_back("--enable-expert-parallel");
   if (is_float8) options.emplace_back("--quantization fp8");
-  if (const Operation* const update = cache_update(*plan.graph)) {
-    options.push_back(fmt::format("--max-model-len {}", tokens_in_cache(*update)));
-    if (update->operands[0].dtype == DataType::kF8E4M3) options.emplace_back("--kv-cache-dtype fp8");
+  if (const std::optional<TensorId> cache = written_cache(*plan.graph)) {
+    const TensorType& type = plan.graph->tensor(*cache).type;
+    options.push_back(fmt::format("--max-model-len {}", type.shape[token_dimension(*plan.graph, *cache)]));
+    if (type.dtype == DataType::kF8E4M3) options.emplace_back("--kv-cache-dtype fp8");
   }
   result.text += bash_array("VLLM", options);
   return result;
