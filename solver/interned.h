@@ -20,19 +20,26 @@ namespace shardplan {
 /// Four items at a time, with one multiplication each: tables are hashed often.
 template <class Item>
 std::uint64_t content_hash(std::span<const Item> items) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-  std::uint64_t hashes[4] = {items.size(), 1, 2, 3};
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    std::uint64_t bits;
-    if constexpr (sizeof(Item) == sizeof(std::uint64_t)) {
-      bits = std::bit_cast<std::uint64_t>(items[i]);
-    } else {
-      bits = items[i];
-    }
-    std::uint64_t& hash = hashes[i % 4];
-    hash = (std::rotl(hash, 29) ^ bits) * kOdd;
+  const auto bits = [](Item item) -> std::uint64_t {
+    if constexpr (sizeof(Item) == sizeof(std::uint64_t)) return std::bit_cast<std::uint64_t>(item);
+    return static_cast<std::uint64_t>(item);
+  };
+  const auto add = [&](std::uint64_t& hash, Item item) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+    hash = (std::rotl(hash, 29) ^ bits(item)) * kOdd;
+  };
+  std::uint64_t a = items.size(), b = 1, c = 2, d = 3;  // in registers: an array would stay in memory
+  std::size_t i = 0;
+  for (; i + 4 <= items.size(); i += 4) {
+    add(a, items[i]);
+    add(b, items[i + 1]);
+    add(c, items[i + 2]);
+    add(d, items[i + 3]);
   }
-  return mix(hashes[0] ^ mix(hashes[1] ^ mix(hashes[2] ^ mix(hashes[3]))));
+  if (i < items.size()) add(a, items[i]);
+  if (i + 1 < items.size()) add(b, items[i + 1]);
+  if (i + 2 < items.size()) add(c, items[i + 2]);
+  return mix(a ^ mix(b ^ mix(c ^ mix(d))));
 }
 /// The hash of a list; another kind of content declares an overload of its own beside its type.
 template <class Item>

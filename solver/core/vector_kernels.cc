@@ -76,4 +76,81 @@ SHARDPLAN_VECTOR_CODE std::int64_t largest_excess(const std::int64_t* entries, c
   return largest;
 }
 
+SHARDPLAN_VECTOR_CODE std::int64_t least_of(const std::int64_t* items, std::size_t count) {
+  std::int64_t least = items[0];
+  for (std::size_t i = 1; i < count; ++i) least = items[i] < least ? items[i] : least;
+  return least;
+}
+
+SHARDPLAN_VECTOR_CODE std::int64_t largest_below(const std::int64_t* items, std::int64_t most, std::size_t count) {
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t item = items[i] < most ? items[i] : 0;
+    largest = item > largest ? item : largest;
+  }
+  return largest;
+}
+
+// Whether there is one is seen for several items at once.
+SHARDPLAN_VECTOR_CODE std::size_t first_zero(const std::int64_t* items, std::size_t count) {
+  constexpr std::size_t kTogether = 16;
+  std::size_t at = 0;
+  for (; at + kTogether <= count; at += kTogether) {
+    std::int64_t zeros = 0;
+    for (std::size_t i = 0; i < kTogether; ++i) zeros |= items[at + i] == 0 ? -1 : 0;
+    if (zeros != 0) break;
+  }
+  while (at < count && items[at] != 0) ++at;
+  return at;
+}
+
+SHARDPLAN_VECTOR_CODE void multiply(const std::int64_t* items, std::int64_t factor, std::int64_t most,
+                                    std::int64_t forbidden, std::size_t count, std::int64_t* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t allowed = items[i] <= most ? items[i] : 0;  // products of others might not fit
+    out[i] = items[i] <= most ? allowed * factor : forbidden;
+  }
+}
+
+SHARDPLAN_VECTOR_CODE void lower_to_differences(const std::int64_t* row, std::int64_t shift, std::int64_t forbidden,
+                                                std::size_t count, std::int64_t* __restrict least) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t difference = row[i] < forbidden ? row[i] - shift : forbidden;
+    least[i] = difference < least[i] ? difference : least[i];
+  }
+}
+
+SHARDPLAN_VECTOR_CODE void subtract(std::int64_t shift, const std::int64_t* shifts, std::int64_t forbidden,
+                                    std::size_t count, std::int64_t* __restrict row) {
+  for (std::size_t i = 0; i < count; ++i) row[i] -= row[i] < forbidden ? shift + shifts[i] : 0;
+}
+
+SHARDPLAN_VECTOR_CODE std::int64_t count_below(const std::int64_t* row, std::int64_t forbidden, std::size_t count,
+                                               std::int64_t* __restrict counts) {
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t is_below = row[i] < forbidden ? 1 : 0;
+    counts[i] += is_below;
+    all += is_below;
+  }
+  return all;
+}
+
+// In square blocks, so that the lines written to stay in the cache.
+SHARDPLAN_VECTOR_CODE void transpose(const std::int64_t* matrix, std::size_t rows, std::size_t columns,
+                                     std::int64_t* __restrict out) {
+  constexpr std::size_t kBlock = 16;
+  for (std::size_t first_row = 0; first_row < rows; first_row += kBlock) {
+    const std::size_t end_row = first_row + kBlock < rows ? first_row + kBlock : rows;
+    for (std::size_t first_column = 0; first_column < columns; first_column += kBlock) {
+      const std::size_t end_column = first_column + kBlock < columns ? first_column + kBlock : columns;
+      for (std::size_t column = first_column; column < end_column; ++column) {
+        for (std::size_t row = first_row; row < end_row; ++row) {
+          out[column * rows + row] = matrix[row * columns + column];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace shardplan

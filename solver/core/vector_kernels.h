@@ -26,4 +26,32 @@ void take_excess(const std::int64_t* entries, std::int64_t least, std::size_t co
 std::int64_t largest_excess(const std::int64_t* entries, const std::int64_t* others, std::int64_t most,
                             std::size_t count);
 
+/// The least item. Requires at least one.
+std::int64_t least_of(const std::int64_t* items, std::size_t count);
+
+/// The largest item that is less than `most`; at least zero.
+std::int64_t largest_below(const std::int64_t* items, std::int64_t most, std::size_t count);
+
+/// The position of the first zero, or `count`.
+std::size_t first_zero(const std::int64_t* items, std::size_t count);
+
+/// out[i] = items[i] * factor where items[i] is at most `most`, else `forbidden`
+void multiply(const std::int64_t* items, std::int64_t factor, std::int64_t most, std::int64_t forbidden,
+              std::size_t count, std::int64_t* __restrict out);
+
+/// least[i] = min(least[i], row[i] - shift) where row[i] is less than `forbidden`
+void lower_to_differences(const std::int64_t* row, std::int64_t shift, std::int64_t forbidden, std::size_t count,
+                          std::int64_t* __restrict least);
+
+/// row[i] -= shift + shifts[i] where row[i] is less than `forbidden`
+void subtract(std::int64_t shift, const std::int64_t* shifts, std::int64_t forbidden, std::size_t count,
+              std::int64_t* __restrict row);
+
+/// counts[i] += 1 where row[i] is less than `forbidden`. Returns how often that is so.
+std::int64_t count_below(const std::int64_t* row, std::int64_t forbidden, std::size_t count,
+                         std::int64_t* __restrict counts);
+
+/// out[c][r] = matrix[r][c]
+void transpose(const std::int64_t* matrix, std::size_t rows, std::size_t columns, std::int64_t* __restrict out);
+
 }  // namespace shardplan

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "solver/core/vector_kernels.h"
 #include "solver/equal_lines.h"
 
 namespace shardplan {
@@ -20,9 +21,7 @@ double above_all_choices(const ReductionGraph& graph, const std::vector<std::uin
     if (!graph.edge(edge).is_alive) continue;
     const CostMatrix* const table = graph.edge(edge).table.get();
     const auto [at, is_new] = largest_entry.try_emplace(table, 0);
-    for (std::size_t i = 0; is_new && i < table->costs.size(); ++i) {
-      if (table->costs[i] < kForbidden) at->second = std::max(at->second, static_cast<double>(table->costs[i]));
-    }
+    if (is_new) at->second = static_cast<double>(largest_below(table->costs.data(), kForbidden, table->costs.size()));
     largest += at->second;
   }
   return largest;
@@ -32,11 +31,7 @@ double above_all_choices(const ReductionGraph& graph, const std::vector<std::uin
 
 CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
   std::vector<std::int64_t> transposed(table.costs.size());
-  for (std::size_t row = 0; row < table.rows; ++row) {
-    for (std::size_t column = 0; column < table.columns; ++column) {
-      transposed[column * table.rows + row] = table.at(row, column);
-    }
-  }
+  transpose(table.costs.data(), table.rows, table.columns, transposed.data());
   LineClasses rows = equal_lines<std::int64_t>(table.costs, table.rows);
   LineClasses columns = equal_lines<std::int64_t>(transposed, table.columns);
   CoreMatrix matrix;

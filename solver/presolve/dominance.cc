@@ -85,7 +85,7 @@ class LeastColumns {
     for (std::size_t row = 0; row < whole.rows; ++row) {
       const std::int64_t* const begin = whole.costs.data() + row * whole.columns;
       const std::int64_t* const end = begin + whole.columns;
-      const std::int64_t* at = std::find(begin, end, 0);  // of a normalised row
+      const std::int64_t* at = begin + first_zero(begin, whole.columns);  // of a normalised row
       if (at == end) at = std::min_element(begin, end);
       const auto column = static_cast<std::uint32_t>(at - begin);
       if (place[column] == kNowhere) {

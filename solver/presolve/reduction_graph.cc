@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "solver/core/vector_kernels.h"
 
 // A problem is reduced by operations that never change its minimum: values that no best choice takes are removed, the
 // part of an edge's table that depends on one end alone moves to that end, a node that depends on others becomes a
@@ -35,6 +36,13 @@ struct Weighing {
   std::int64_t most = 0;
   bool is_cut = false;  // something became forbidden that was allowed
 
+  /// The same for costs of communication alone.
+  void communication(const std::vector<std::int64_t>& costs, std::vector<std::int64_t>& out) {
+    const std::int64_t weight = objective.communication_weight;
+    const std::int64_t largest = weight > 0 ? std::min(kForbidden - 1, most / weight) : kForbidden - 1;
+    is_cut = is_cut || largest_below(costs.data(), kForbidden, costs.size()) > largest;
+    multiply(costs.data(), weight, largest, kForbidden, costs.size(), out.data());
+  }
   std::int64_t operator()(const Cost& cost) {
     if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
     const Int128 sum = static_cast<Int128>(objective.computation_weight) * cost.computation +
@@ -46,11 +54,7 @@ struct Weighing {
 
 /// The largest of the costs that are not forbidden; 0 if all are.
 std::int64_t largest_allowed(const std::vector<std::int64_t>& costs) {
-  std::int64_t largest = 0;
-  for (const std::int64_t cost : costs) {
-    if (cost < kForbidden) largest = std::max(largest, cost);
-  }
-  return largest;
+  return largest_below(costs.data(), kForbidden, costs.size());
 }
 
 std::size_t position_of(const std::vector<std::uint32_t>& values, std::uint32_t strategy) {
@@ -111,9 +115,8 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
   std::vector<std::int64_t> largest_entry;
   for (const CostMatrix& matrix : problem.matrices) {
     if (gives_up()) return;
-    CostMatrix table{matrix.rows, matrix.columns, {}};
-    table.costs.reserve(matrix.costs.size());
-    for (const std::int64_t cost : matrix.costs) table.costs.push_back(weigh({0, cost}));
+    CostMatrix table{matrix.rows, matrix.columns, std::vector<std::int64_t>(matrix.costs.size())};
+    weigh.communication(matrix.costs, table.costs);
     largest_entry.push_back(largest_allowed(table.costs));
     matrices.push_back(shared_.tables.intern(std::move(table)));
   }
@@ -212,11 +215,7 @@ void ReductionGraph::normalise_costs(std::size_t id) {
 TableRef ReductionGraph::transpose(const TableRef& table) {
   return transposed_.get({table}, [&] {
     CostMatrix result{table->columns, table->rows, std::vector<std::int64_t>(table->costs.size())};
-    for (std::size_t row = 0; row < table->rows; ++row) {
-      for (std::size_t column = 0; column < table->columns; ++column) {
-        result.costs[column * table->rows + row] = table->at(row, column);
-      }
-    }
+    shardplan::transpose(table->costs.data(), table->rows, table->columns, result.costs.data());
     return shared_.tables.intern(std::move(result));
   });
 }

@@ -48,16 +48,17 @@ TEST(VectorKernelsTest, GatherAddAddsThePickedEntries) {
   }
 }
 
+std::vector<std::int64_t> random_integers(Random& random, std::size_t count) {
+  std::vector<std::int64_t> integers(count);
+  for (std::int64_t& integer : integers) integer = static_cast<std::int64_t>(random.below(1000)) - 500;
+  return integers;
+}
+
 TEST(VectorKernelsTest, LowerToSumsTakesTheSmallerOfSumAndEntry) {
   Random random(4);
-  const auto numbers = [&](std::size_t count) {
-    std::vector<std::int64_t> result(count);
-    for (std::int64_t& number : result) number = static_cast<std::int64_t>(random.below(1000)) - 500;
-    return result;
-  };
   for (std::size_t count = 0; count < 20; ++count) {
-    const std::vector<std::int64_t> row = numbers(count);
-    const std::vector<std::int64_t> before = numbers(count);
+    const std::vector<std::int64_t> row = random_integers(random, count);
+    const std::vector<std::int64_t> before = random_integers(random, count);
     std::vector<std::int64_t> out = before;
     lower_to_sums(17, row.data(), count, out.data());
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(out[i], std::min(before[i], 17 + row[i]));
@@ -82,6 +83,72 @@ TEST(VectorKernelsTest, LargestExcessIsOverWhatIsLessThanTheMost) {
       if (others[i] < 500) largest = std::max(largest, entries[i] - others[i]);
     }
     EXPECT_EQ(largest_excess(entries.data(), others.data(), 500, count), largest);
+  }
+}
+
+TEST(VectorKernelsTest, LeastAndLargestOfManyCounts) {
+  Random random(6);
+  for (std::size_t count = 1; count < 40; ++count) {
+    const std::vector<std::int64_t> items = random_integers(random, count);
+    EXPECT_EQ(least_of(items.data(), count), *std::ranges::min_element(items));
+    std::int64_t largest = 0;
+    for (const std::int64_t item : items) {
+      if (item < 300) largest = std::max(largest, item);
+    }
+    EXPECT_EQ(largest_below(items.data(), 300, count), largest);
+  }
+}
+
+TEST(VectorKernelsTest, TheFirstZeroIsFoundAtEveryPlace) {
+  for (std::size_t count = 0; count < 40; ++count) {
+    std::vector<std::int64_t> items(count, 7);
+    EXPECT_EQ(first_zero(items.data(), count), count);
+    for (std::size_t at = count; at-- > 0;) {  // zeros behind the first one do not count
+      items[at] = 0;
+      EXPECT_EQ(first_zero(items.data(), count), at);
+    }
+  }
+}
+
+TEST(VectorKernelsTest, MultiplyForbidsWhatIsAboveTheMost) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 60;
+  const std::vector<std::int64_t> items = {0, 1, 2, 3, 4, kLarge, 3, 0, 5};
+  std::vector<std::int64_t> out(items.size());
+  multiply(items.data(), 1000, 3, kLarge, items.size(), out.data());
+  EXPECT_EQ(out, (std::vector<std::int64_t>{0, 1000, 2000, 3000, kLarge, kLarge, 3000, 0, kLarge}));
+}
+
+TEST(VectorKernelsTest, RowsWithForbiddenEntriesAreShifted) {
+  Random random(7);
+  for (std::size_t count = 0; count < 20; ++count) {
+    const std::vector<std::int64_t> row = random_integers(random, count), other = random_integers(random, count);
+    std::vector<std::int64_t> least = other, shifted = row, counts = other;
+    lower_to_differences(row.data(), 17, 300, count, least.data());
+    subtract(17, other.data(), 300, count, shifted.data());
+    const auto is_below = [](std::int64_t item) { return item < 300; };
+    EXPECT_EQ(count_below(row.data(), 300, count, counts.data()), std::ranges::count_if(row, is_below));
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_allowed = is_below(row[i]);
+      EXPECT_EQ(least[i], std::min(other[i], is_allowed ? row[i] - 17 : 300));
+      EXPECT_EQ(shifted[i], is_allowed ? row[i] - 17 - other[i] : row[i]);
+      EXPECT_EQ(counts[i], other[i] + (is_allowed ? 1 : 0));
+    }
+  }
+}
+
+TEST(VectorKernelsTest, TransposeOfBlocksAndTheirRests) {
+  Random random(8);
+  for (const std::size_t rows : {0, 1, 15, 16, 33}) {
+    for (const std::size_t columns : {1, 7, 16, 17, 40}) {
+      const std::vector<std::int64_t> matrix = random_integers(random, rows * columns);
+      std::vector<std::int64_t> out(matrix.size());
+      transpose(matrix.data(), rows, columns, out.data());
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t column = 0; column < columns; ++column) {
+          EXPECT_EQ(out[column * rows + row], matrix[row * columns + column]);
+        }
+      }
+    }
   }
 }
 
