@@ -1,5 +1,6 @@
 #include "planner/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/integer.h"
@@ -36,6 +37,15 @@ std::vector<OverlappedTimeline::Span> Plan::spans() const {
     spans.push_back({times.starts[i], times.starts[i] + program.instructions[i].time});
   }
   return spans;
+}
+
+Picoseconds Plan::time_of_peak() const {
+  const std::size_t at = memory.peak_instruction;
+  if (memory.is_peak_of_last_run && is_overlapped && program.workers == 1) {
+    const std::vector<Picoseconds> last_run = overlapped_timeline(program).last_run;  // in order; 0 for collectives
+    if (at < last_run.size()) return *std::max_element(last_run.begin(), last_run.begin() + at + 1);
+  }
+  return spans()[at].begin;
 }
 
 std::optional<double> open_gap(const Plan& plan) {

@@ -145,6 +145,8 @@ struct Plan {
 
   /// The time span of each instruction's first run.
   std::vector<OverlappedTimeline::Span> spans() const;
+  /// When the instruction at which the memory peaks begins, in the run in which it does.
+  Picoseconds time_of_peak() const;
   bool fits() const { return memory.peak <= usable; }
 };
 

@@ -124,7 +124,7 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
     }
     for (const ValueId output : order.outputs(i)) {
       if (owner[output] == output) first[output] = order[i].is_accumulating ? 0 : issued_at[i];
-      last[owner[output]] = std::max(last[owner[output]], i);
+      last[owner[output]] = std::max(last[owner[output]], is_early ? issued_at[i] : i);
       if (is_early && owner[output] == output) never_made.push_back(output);
     }
   }
@@ -363,10 +363,16 @@ MemoryProfile profile_of(const ParallelProgram& program, const OverlappedTimelin
       }
     }
   };
-  walk(count);
   if (!lives.held.empty() || !lives.never_made.empty()) {
+    const MemoryLives of_last_run = lives;
     lives.make_of_earlier_runs(table.loop());
     walk(table.loop());
+    lives = of_last_run;
+    const Bytes before = profile.peak;
+    walk(count);
+    profile.is_peak_of_last_run = profile.peak > before;
+  } else {
+    walk(count);
   }
   sort_by_bytes(profile.alive_at_peak);
   return profile;

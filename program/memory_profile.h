@@ -27,6 +27,7 @@ struct MemoryProfile {
   std::vector<Bytes> worker_peaks;   // by worker
   Bytes peak = 0;                    // of the worker that holds the most
   std::size_t peak_instruction = 0;  // the first with that usage
+  bool is_peak_of_last_run = false;  // of the loop: earlier runs of that instruction hold less
   std::vector<Alive> alive_at_peak;  // largest first
 };
 MemoryProfile memory_profile(const ParallelProgram& program);

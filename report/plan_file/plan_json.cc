@@ -482,7 +482,7 @@ class PlanWriter {
       profile.push_back({to_seconds(spans_[i].begin), memory.bytes[i]});
     }
     return {{"peak_bytes", memory.peak},
-            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(spans_[memory.peak_instruction].begin)}}},
+            {"at", {{"id", memory.peak_instruction}, {"seconds", to_seconds(plan_.time_of_peak())}}},
             {"alive", alive},
             {"profile", profile}};
   }

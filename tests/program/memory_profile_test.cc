@@ -82,38 +82,44 @@ TEST(MemoryProfileTest, ANewValueIsWrittenOverTheOldOne) {
   EXPECT_EQ(memory_profile(hand.program).bytes, (std::vector<Bytes>{130, 230, 201}));
 }
 
+/// A program of three micro-batches that reduces sums in the last run.
+struct LastRunHand : Hand {
+  LastRunHand() {
+    program.micro_batches = 3;
+    program.reduces_in_last_run = true;
+  }
+  ValueId kernel(std::vector<ValueId> inputs, Bytes bytes, std::int64_t runs) {
+    const ValueId made = run(operation("ReLU", {}, {4}), std::move(inputs), bytes);
+    program.instructions.back().time = 10;
+    program.instructions.back().runs = runs;
+    return made;
+  }
+  ValueId summed(ValueId gradient) {
+    const auto sum = operation("Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {4});
+    const ValueId made = run(sum, {gradient}, 100);
+    program.instructions.back().time = 1;
+    program.instructions.back().runs = 3;
+    return made;
+  }
+  ValueId reduced(ValueId input, Bytes bytes = 10, Picoseconds time = 5) {
+    const ValueId made = run(nullptr, {input}, bytes);
+    Instruction& instruction = program.instructions.back();
+    instruction.kind = InstructionKind::kCollective;
+    instruction.step.edit().kind = CollectiveKind::kReduceScatter;
+    instruction.time = time;
+    instruction.links = 1;
+    return made;
+  }
+};
+
 // Two sums over three micro-batches, each reduced to a tenth in the last run: the first is freed once the kernel beside
 // its reduction is done. The runs before hold both sums, and nothing reduced.
 TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
-  const auto sum = operation("Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {4});
-  Hand hand;
-  hand.program.micro_batches = 3;
-  hand.program.reduces_in_last_run = true;
-  const auto kernel = [&](std::vector<ValueId> inputs, Bytes bytes, std::int64_t runs) {
-    const ValueId made = hand.run(operation("ReLU", {}, {4}), std::move(inputs), bytes);
-    hand.program.instructions.back().time = 10;
-    hand.program.instructions.back().runs = runs;
-    return made;
-  };
-  const auto summed = [&](ValueId gradient) {
-    const ValueId made = hand.run(sum, {gradient}, 100);
-    hand.program.instructions.back().time = 1;
-    hand.program.instructions.back().runs = 3;
-    return made;
-  };
-  const auto reduced = [&](ValueId input) {
-    const ValueId made = hand.run(nullptr, {input}, 10);
-    Instruction& instruction = hand.program.instructions.back();
-    instruction.kind = InstructionKind::kCollective;
-    instruction.step.edit().kind = CollectiveKind::kReduceScatter;
-    instruction.time = 5;
-    instruction.links = 1;
-    return made;
-  };
-  const ValueId first = summed(kernel({}, 1, 3));
-  const ValueId second = summed(kernel({}, 1, 3));
-  const ValueId a = reduced(first), b = reduced(second);
-  kernel({a, b}, 1, 1);
+  LastRunHand hand;
+  const ValueId first = hand.summed(hand.kernel({}, 1, 3));
+  const ValueId second = hand.summed(hand.kernel({}, 1, 3));
+  const ValueId a = hand.reduced(first), b = hand.reduced(second);
+  hand.kernel({a, b}, 1, 1);
   const OverlappedTimeline times = overlapped_timeline(hand.program);
   EXPECT_EQ(times.last_run, (std::vector<Picoseconds>{44, 54, 55, 65}));
   const MemoryProfile memory = memory_profile(hand.program, times);
@@ -121,6 +127,25 @@ TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
   EXPECT_EQ(memory.bytes, (std::vector<Bytes>{201, 211, 211, 201, 120, 120, 21}));
   EXPECT_EQ(memory.peak, 211);
   EXPECT_EQ(memory_peak(TableOrder(InstructionTable(hand.program)), &times), 211);
+  EXPECT_TRUE(memory.is_peak_of_last_run);
+}
+
+// A sum that is reduced in two steps: what is between them is freed in the last run as well.
+TEST(MemoryProfileTest, WhatIsBetweenTwoReductionsOfTheLastRunIsFreedInThatRun) {
+  LastRunHand hand;
+  const ValueId first = hand.summed(hand.kernel({}, 1, 3));
+  const ValueId second = hand.summed(hand.kernel({}, 1, 3));
+  hand.summed(hand.kernel({}, 1, 3));
+  const ValueId between = hand.reduced(first, 50, 2);
+  const ValueId a = hand.reduced(between, 10, 2);
+  hand.kernel({a, second}, 1, 1);
+  const OverlappedTimeline times = overlapped_timeline(hand.program);
+  const MemoryProfile memory = memory_profile(hand.program, times);
+  // Both reductions run beside the second kernel; while the third runs, only their result is left.
+  EXPECT_EQ(memory.bytes[2], 301 + 50 + 10);
+  EXPECT_EQ(memory.bytes[4], 301);
+  EXPECT_EQ(memory.peak, 361);
+  EXPECT_EQ(memory_peak(TableOrder(InstructionTable(hand.program)), &times), 361);
 }
 
 }  // namespace
