@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/side_by_side.h"
@@ -75,14 +79,38 @@ bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
 ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redistributions) const {
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
+  IdVector<TensorId, std::vector<AxisRef>> partial(graph_->tensors().size());  // gradients of weights
   // All copies of a layer have the same ones.
-  std::map<std::pair<OperationId, std::optional<std::uint32_t>>, SharedVector<Strategy>> strategies;
-  for (const OperatorId op : graph_->operators().ids()) {
-    const auto [known, is_new] = strategies.try_emplace({graph_->operators()[op].operation, batch[op]});
+  std::map<std::tuple<OperationId, std::optional<std::uint32_t>, std::vector<AxisRef>>, SharedVector<Strategy>>
+      strategies_of;
+  for (const OperatorId id : graph_->operators().ids()) {
+    const GraphOperator& op = graph_->operators()[id];
+    const Operation& operation = graph_->operation(id);
+    std::vector<AxisRef> passed;
+    if (!batch[id] && op.pass != Pass::kForward && !op.operands.empty()) passed = partial[op.operands[0]];
+    const auto is_like_first = [&](TensorId operand) { return partial[operand] == passed; };
+    if (!std::all_of(op.operands.begin(), op.operands.end(), is_like_first)) passed.clear();
+    const auto [found, is_new] = strategies_of.try_emplace({op.operation, batch[id], passed});
     if (is_new) {
-      known->second = {data_parallel_strategy(graph_->operation(op), batch[op], mesh(), pieces_, uneven_cuts())};
+      Strategy strategy = data_parallel_strategy(operation, batch[id], mesh(), pieces_, uneven_cuts());
+      std::vector<Strategy> strategies{strategy};
+      strategy.partial = passed;
+      // Of several micro-batches the sum can be reduced instead of each gradient.
+      std::vector<std::uint32_t> all(op.operands.size());
+      std::iota(all.begin(), all.end(), 0u);
+      const auto& linear = operation.rule.linear;
+      const bool is_linear = !linear.empty() && linear[0] == all;
+      if (!passed.empty() && is_linear && check_strategy(operation, strategy, mesh()).empty()) {
+        strategies.push_back(std::move(strategy));
+      }
+      found->second = strategies;
     }
-    limits.operators[op] = known->second;
+    limits.operators[id] = found->second;
+    if (op.pass == Pass::kForward) continue;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const TensorLayout result = result_layout(operation, std::as_const(found->second).back(), mesh(), i);
+      if (result.reduction == Reduction::kSum) partial[op.results[i]] = result.partial;
+    }
   }
   std::map<std::size_t, RareValue<TensorLayout>> replicated;  // by rank
   for (const VersionId id : versions_.all.ids()) {
