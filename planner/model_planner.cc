@@ -27,7 +27,7 @@
 #include "planner/placed_plan.h"
 #include "planner/plan_notices.h"
 #include "planner/problem/decided_strategies.h"
-#include "planner/problem/mode_strategies.h"
+#include "planner/problem/mode_layouts.h"
 #include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
 #include "planner/search/bound_beside.h"

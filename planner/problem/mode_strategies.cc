@@ -5,6 +5,7 @@
 
 #include "graph/batch_factors.h"
 #include "graph/stored_updates.h"
+#include "graph/weights.h"
 #include "layouts/uneven.h"
 #include "strategies/data_parallel.h"
 #include "strategies/parallel_optimizer.h"
@@ -322,6 +323,10 @@ class ModeDecisions {
       updated_as_[*op.parameter] = operand_layout(graph_.operation(id), strategy(id), mesh_, 0);
     }
     if (zero_stage() > 0) cut_by_zero(is_users);
+    for (const TensorId id : graph_.tensors().ids()) {
+      const Layout& stored = decided_.stored[id];
+      if (graph_.tensor(id).kind == TensorKind::kParameter && stored && num_shards(*stored) > 1) cut_casts(id, *stored);
+    }
     // States are laid out like their parameters, except where the parallel optimizer shards them further.
     for (const TensorId id : graph_.tensors().ids()) {
       const GraphTensor& state = graph_.tensor(id);
@@ -337,22 +342,50 @@ class ModeDecisions {
 
   std::int64_t zero_stage() const { return parallel_.zero ? parallel_.zero->value : 0; }
 
+  /// Frozen weights have no update, but stage 3 cuts all weights.
+  std::optional<TensorId> frozen_weight(OperatorId id) const {
+    const GraphOperator& op = graph_.operators()[id];
+    const OperatorType& type = *graph_.operation(id).type;
+    const bool reads_weights = type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup;
+    if (zero_stage() < 3 || op.pass != Pass::kForward || !reads_weights) return std::nullopt;
+    for (const TensorId operand : op.operands) {
+      const std::optional<TensorId> weight = stored_weight(graph_, operand);
+      if (weight && !graph_.tensor(*weight).requires_grad && !is_cache(graph_, *weight)) return weight;
+    }
+    return std::nullopt;
+  }
+
+  /// Each device casts its piece of a weight, so that what is gathered has the type that products read.
+  void cut_casts(TensorId id, const TensorLayout& layout) {
+    for (const Reader& reader : graph_.tensor(id).readers) {
+      const Operation& operation = graph_.operation(reader.op);
+      if (!is_by_mode_[reader.op] || operation.type->role != OperatorRole::kConversion) continue;
+      StrategyFromLayouts found(operation, mesh_);
+      found.take(operation.rule.operands[0], layout);
+      decide(reader.op, found.strategy());
+      const TensorId cast = graph_.operators()[reader.op].results[0];
+      cut_casts(cast, *natural_[cast]);
+    }
+  }
+
   void cut_by_zero(const IdVector<TensorId, char>& is_users) {
     std::vector<TensorId> left;
     IdVector<TensorId, char> is_seen(graph_.tensors().size(), 0);
-    for (const OperatorId id : graph_.operators().ids()) {
-      const GraphOperator& op = graph_.operators()[id];
-      if (op.pass != Pass::kUpdate || !op.parameter || std::exchange(is_seen[*op.parameter], 1) != 0) continue;
-      const GraphTensor& parameter = graph_.tensor(*op.parameter);
-      Layout& stored = decided_.stored[*op.parameter];
+    for (const OperatorId at : graph_.operators().ids()) {
+      const GraphOperator& op = graph_.operators()[at];
+      std::optional<TensorId> id = frozen_weight(at);
+      if (op.pass == Pass::kUpdate && op.parameter) id = *op.parameter;
+      if (!id || std::exchange(is_seen[*id], 1) != 0) continue;
+      const GraphTensor& parameter = graph_.tensor(*id);
+      Layout& stored = decided_.stored[*id];
       if (!stored || parameter.layerwise_parallel || !parameter.parallel_optimizer) continue;
       const Layout cut = zero_layout(*stored, parameter.type.shape, mesh_, pieces_, parallel_.allows_uneven);
       if (!cut) {
-        left.push_back(*op.parameter);
+        left.push_back(*id);
         continue;
       }
-      if (!updated_as_[*op.parameter]) updated_as_[*op.parameter] = cut;
-      if (zero_stage() == 3 && !is_users[*op.parameter]) stored = cut;
+      if (!updated_as_[*id]) updated_as_[*id] = cut;
+      if (zero_stage() == 3 && !is_users[*id]) stored = cut;
     }
     if (left.empty()) return;
     const GraphTensor& first = graph_.tensor(left[0]);
@@ -420,6 +453,11 @@ class ModeDecisions {
         })) {
       return;
     }
+    // The gradient of a cast weight is reduced in the weight's own type, unless asked for otherwise.
+    const bool is_of_cast =
+        op.forward && graph_.operation(*op.forward).type->role == OperatorRole::kConversion &&
+        graph_.tensor(behind_casts(graph_, graph_.operators()[*op.forward].results[0])).kind == TensorKind::kParameter;
+    const bool lies_as_forward = op.forward && !(is_of_cast && syncs_wide());
     StrategyFromLayouts found(operation, mesh_);
     const Layout summed_in = layout_of_sum(id);
     if (summed_in) found.take(operation.rule.results[0], *summed_in);
@@ -427,12 +465,12 @@ class ModeDecisions {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const TensorId operand = op.operands[i];
       operands.push_back(natural_[operand]);
-      Layout layout = op.forward ? layout_for(*op.forward, operand) : std::nullopt;
+      Layout layout = lies_as_forward ? layout_for(*op.forward, operand) : std::nullopt;
       if (!layout) layout = natural_[operand];
       if (layout) found.take(operation.rule.operands[i], *layout);
     }
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const Layout layout = op.forward ? layout_for(*op.forward, op.results[i]) : std::nullopt;
+      const Layout layout = lies_as_forward ? layout_for(*op.forward, op.results[i]) : std::nullopt;
       if (layout) found.take(operation.rule.results[i], *layout);
     }
     const bool leads_to_parameters = std::all_of(op.results.begin(), op.results.end(),
@@ -515,58 +553,6 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
                                           const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
                                           std::vector<std::string>& notices) {
   return ModeDecisions(decided, model, graph, mesh, pieces, notices).run();
-}
-
-IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
-                                                             const IdVector<OperatorId, char>& is_decided,
-                                                             const OperatorGraph& graph, const TensorVersions& versions,
-                                                             const DeviceMesh& mesh, bool reshard_after_forward) {
-  IdVector<VersionId, Layout> layouts(versions.all.size());
-  // The layout that all readers of a version, and of versions made from it, take; from the last versions to the
-  // first.
-  struct Wanted {
-    Layout layout;
-    bool is_one = true;
-  };
-  IdVector<VersionId, Wanted> wanted(versions.all.size());
-  for (std::size_t i = versions.all.size(); i-- > 0;) {
-    const VersionId id(i);
-    const TensorVersion& version = versions.all[id];
-    Wanted& want = wanted[id];
-    const auto add = [&](const Layout& layout) {
-      if (!layout || (want.layout && *want.layout != *layout)) want.is_one = false;
-      if (!want.layout) want.layout = layout;
-    };
-    for (const Reader& reader : version.readers) {
-      const GraphOperator& op = graph.operators()[reader.op];
-      const OperatorId owner = op.is_copy ? *op.forward : reader.op;
-      if (!is_decided[owner]) {
-        add(std::nullopt);
-      } else {
-        add(operand_layout(graph.operation(reader.op), decided.operators[owner][0], mesh, reader.operand));
-      }
-    }
-    const bool is_searched =
-        version.kind == TensorVersion::Kind::kDelivered || version.kind == TensorVersion::Kind::kKept;
-    for (const VersionId next : version.next) {
-      const TensorVersion::Kind kind = versions.all[next].kind;
-      if (kind == TensorVersion::Kind::kOutput || kind == TensorVersion::Kind::kUpdated) continue;
-      add(wanted[next].is_one ? wanted[next].layout : std::nullopt);
-    }
-    if (is_searched && version.keeping == TensorVersion::Keeping::kFree && want.is_one && want.layout)
-      layouts[id] = want.layout;
-    const GraphTensor& tensor = graph.tensor(version.tensor);
-    // A parameter that is stored sharded is gathered again in the backward pass.
-    const bool is_kept = version.kind == TensorVersion::Kind::kKept && tensor.kind == TensorKind::kParameter;
-    if (layouts[id] && is_kept && reshard_after_forward) {
-      layouts[id] = decided.stored[version.tensor];
-    }
-    if (version.kind == TensorVersion::Kind::kOutput && tensor.producer && is_decided[*tensor.producer]) {
-      layouts[id] = without_partial(result_layout(graph.operation(*tensor.producer),
-                                                  decided.operators[*tensor.producer][0], mesh, tensor.result));
-    }
-  }
-  return layouts;
 }
 
 }  // namespace shardplan

@@ -45,13 +45,4 @@ IdVector<OperatorId, char> decide_by_mode(UserStrategies& decided, const Model& 
                                           const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
                                           std::vector<std::string>& notices);
 
-/// The layouts of versions that follow from decisions. If all readers are decided and take a version in the same
-/// layout, it is held in that layout, except where the user decides otherwise (`TensorVersion::Keeping`). An output
-/// has the layout in which its operator leaves it, or is complete if that is a partial sum. `reshard_after_forward`:
-/// a sharded parameter is also sharded between the forward and the backward pass.
-IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
-                                                             const IdVector<OperatorId, char>& is_decided,
-                                                             const OperatorGraph& graph, const TensorVersions& versions,
-                                                             const DeviceMesh& mesh, bool reshard_after_forward);
-
 }  // namespace shardplan

@@ -160,7 +160,8 @@ std::string random_training(Random& random) {
     operators += fmt::format("  {}: {}\n", name, fmt::format(fmt::runtime(line), last));
     last = name;
   };
-  for (std::size_t layers = 1 + random.below(3); layers > 0; --layers) {
+  const std::size_t layers = 1 + random.below(3);
+  for (std::size_t layer = 0; layer < layers; ++layer) {
     add(fmt::format("{{{{block: nn.Dense, in: {{}}, out_channels: {}, has_bias: {}}}}}", 3 + random.below(20),
                     random.below(2) == 0));
     if (random.below(2) == 0) add("{{op: Tanh, in: {}}}");
@@ -172,14 +173,18 @@ std::string random_training(Random& random) {
   const char* const reshards[] = {
       "", ", zero: 3, reshard_after_forward: false", ", zero: 0", ", zero: 1", ", zero: 2", ", zero: 3"};
   const char* const modes[] = {"data_parallel", "semi_auto_parallel"};
-  return fmt::format(
-      "shardplan: 1\ncluster: dgx-a100\ndims: {{B: {}}}\ninputs: {{x: [B, {}]}}\noperators:\n{}  loss: {{op: "
-      "ReduceMean, in: {}}}\n"
-      "loss: loss\ntraining: {{optimizer: {}, micro_batches: {}, clip_norm: {}{}}}\nparallel: {{parallel_mode: {}, "
-      "device_num: {}{}{}, uneven: {}}}\n",
-      8 * micro_batches, 4 + random.below(20), operators, last, optimizers[random.below(3)], micro_batches,
-      random.below(2), precisions[random.below(2)], modes[random.below(2)], 2 << random.below(3),
-      reshards[random.below(6)], shards[random.below(3)], random.below(2) == 0);
+  const bool is_autocast = random.below(3) == 0;
+  const std::string frozen = layers > 1 && random.below(2) == 0 ? "strategies: {l0: {requires_grad: false}}\n" : "";
+  return frozen + (is_autocast ? "autocast: bf16\n" : "") +
+         fmt::format(
+             "shardplan: 1\ncluster: dgx-a100\ndims: {{B: {}}}\ninputs: {{x: [B, {}]}}\noperators:\n{}  loss: {{op: "
+             "ReduceMean, in: {}}}\n"
+             "loss: loss\ntraining: {{optimizer: {}, micro_batches: {}, clip_norm: {}{}}}\nparallel: {{parallel_mode: "
+             "{}, "
+             "device_num: {}{}{}, uneven: {}}}\n",
+             8 * micro_batches, 4 + random.below(20), operators, last, optimizers[random.below(3)], micro_batches,
+             random.below(2), precisions[is_autocast ? 0 : random.below(2)], modes[random.below(2)],
+             2 << random.below(3), reshards[random.below(6)], shards[random.below(3)], random.below(2) == 0);
 }
 
 std::size_t cut_dimensions(const ProgramValue& value) {
