@@ -67,6 +67,15 @@ std::string step_line(const Plan& plan) {
   return figure_line("step", format_time(plan.time.step()), beside);
 }
 
+/// Products that several devices compute alike, if they take long.
+std::string repeated_line(const Plan& plan) {
+  const bool is_one_device = plan.program.workers == 1 && plan.mesh.num_devices() == 1;
+  if (is_one_device || plan.time.repeated <= plan.time.computation / kPartsWorthSaying) return {};
+  return figure_line("repeated", format_time(plan.time.repeated),
+                     fmt::format("of {} computation: products that several devices repeat, not divide",
+                                 format_time(plan.time.computation)));
+}
+
 /// How much of the communication is hidden behind computation.
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
@@ -156,15 +165,12 @@ std::string objective_line(const Plan& plan) {
   std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
   const std::string none = plan.has_uniform_layers ? "no plan with uniform layers" : "no plan";
   switch (plan.options.level) {
-    case Level::kRatio: {
+    case Level::kRatio:
+      // The bound is on communication: elementwise work that a plan repeats would raise its ratio.
       figure = ratio_text(plan.time);
-      StepTime bound = plan.time;
-      bound.repeated = 0;
-      bound.communication = plan.bound.amount;
-      best = ratio_text(bound);
-      limit = plan.time.communication == 0 ? "nothing is communicated" : none + " has more";
+      best = format_time(plan.bound.amount);
+      limit = plan.time.communication == 0 ? "nothing is communicated" : none + " communicates less";
       break;
-    }
     case Level::kMemory:
       limit = none + " needs less";
       break;
@@ -484,8 +490,8 @@ std::string peak_line(const Plan& plan) {
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
   const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin->producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
-  std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak),
-                                  format_time(plan.spans()[memory.peak_instruction].begin), to_string(at.pass), name);
+  std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak), format_time(plan.time_of_peak()),
+                                  to_string(at.pass), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;
@@ -529,6 +535,7 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
                      '\n';
   text += fits_line(plan, options.colour);
   text += step_line(plan);
+  text += repeated_line(plan);
   const std::vector<PathClass> classes = path_classes(plan, step_path(plan));
   text += overlap_line(plan);
   text += path_line(plan, classes);

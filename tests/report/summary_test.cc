@@ -42,6 +42,16 @@ TEST(SummaryTest, APeakHasTheUnitOfTheLimitOrItsOwn) {
   expect_has(summary_report(plan, {}), "  fits        144.0 GiB of 64.0 TiB per device\n");
 }
 
+TEST(SummaryTest, ProductsThatDevicesRepeatAreSaidIfTheyTakeLong) {
+  Plan plan = tiny_plan();
+  plan.time.computation = 1'000'000'000;
+  plan.time.repeated = 20'000'000;
+  EXPECT_EQ(summary_report(plan, {}).find("\n  repeated "), std::string::npos);
+  plan.time.repeated = 600'000'000;
+  expect_has(summary_report(plan, {}),
+             "\n  repeated    600 us     of 1.00 ms computation: products that several devices repeat, not divide\n");
+}
+
 /// One device is called one device on every page, and no other layouts of it are mentioned.
 TEST(SummaryTest, OneDeviceIsSpokenOfAsOne) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
