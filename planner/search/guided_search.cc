@@ -9,6 +9,7 @@
 #include "base/integer.h"
 #include "base/side_by_side.h"
 #include "graph/batch_factors.h"
+#include "layouts/layout_axes.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/block_bound.h"
 #include "solver/searches/search_list.h"
@@ -17,7 +18,7 @@
 
 // A search in stages, each of which starts from the best choice so far and ends early once the gap is small: the
 // uniform choice of large problems; the full problem with limited work; restrictions that people would try (the batch
-// sharded over the same axes everywhere, no repeated work); and the full problem again from the best of these. Bounds
+// sharded over the same axes everywhere, no repeated work, every group of the outermost level doing the same); and the full problem again from the best of these. Bounds
 // are only taken from searches of the full problem.
 
 namespace shardplan {
@@ -305,8 +306,16 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     whole();
     cut_batch(part, pieces);
     consider(part, name_, options_.level);
-    if (which == Parts::kFirst) return knows && best == known ? std::nullopt : best;
+    if (which == Parts::kFirst) break;
   }
+  // Across slow links it can be fastest to communicate nothing at all.
+  for (std::size_t inner = 1; inner < pieces_.size(); ++inner) {
+    if (pieces_[inner].axis == pieces_[inner - 1].axis) continue;
+    whole();
+    leave_out(part, inner);
+    consider(part, name_, options_.level);
+  }
+  if (which == Parts::kFirst) return knows && best == known ? std::nullopt : best;
   whole();
   if (options_.level == Level::kSpeed) {
     keep_least_work(part);
@@ -333,6 +342,44 @@ void GuidedSearch::keep_least_work(StrategyProblem& problem) const {
     for (Cost& cost : costs) {
       if (cost.computation > least) cost.communication = kForbidden;
     }
+  }
+}
+
+void GuidedSearch::leave_out(StrategyProblem& problem, std::size_t num_pieces) const {
+  const auto uses = [&](const auto& axes) {
+    return std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) {
+      return std::any_of(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces),
+                         [&](const AxisRef& piece) { return overlaps(axis, piece); });
+    });
+  };
+  std::map<std::pair<StrategyTableId, const void*>, StrategyTableId> narrowed;
+  const auto narrow = [&](NodeId id, const auto& candidates, auto is_left_out) {
+    ProblemNode& node = problem.nodes[id];
+    const auto [known, is_new] = narrowed.try_emplace({node.strategies, &candidates}, node.strategies);
+    if (is_new) {
+      StrategyTable table = problem.strategy_tables[node.strategies];
+      bool is_any_left = false;
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (is_left_out(candidates[i])) table.costs[i].communication = kForbidden;
+        is_any_left = is_any_left || table.costs[i].communication < kForbidden;
+      }
+      if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
+    }
+    node.strategies = known->second;
+  };
+  IdVector<NodeId, char> is_done(problem.nodes.size(), 0);  // a node may stand for the operators of several copies
+  for (const OperatorId op : graph_.operators().ids()) {
+    const NodeId node = model_.operator_nodes[op];
+    if (graph_.operators()[op].is_copy || std::exchange(is_done[node], 1)) continue;
+    narrow(node, *model_.strategies[op], [&](const Strategy& strategy) {
+      return uses(strategy.partial) || std::any_of(strategy.factors.begin(), strategy.factors.end(), uses);
+    });
+  }
+  for (const VersionId id : versions_.all.ids()) {
+    if (!model_.version_nodes[id] || std::exchange(is_done[*model_.version_nodes[id]], 1)) continue;
+    narrow(*model_.version_nodes[id], *model_.choices[id], [&](const ModelProblem::VersionChoice& choice) {
+      return uses(choice.layout.partial) || uses(cutting_axes(choice.layout));
+    });
   }
 }
 

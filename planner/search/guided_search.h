@@ -55,6 +55,8 @@ class GuidedSearch {
                                       Parts which) const;
   /// Every operator that can shards the batch over the first `num_pieces` pieces.
   void cut_batch(StrategyProblem& problem, std::size_t num_pieces) const;
+  /// Nothing is sharded over the first `num_pieces` pieces: all groups along them do the same.
+  void leave_out(StrategyProblem& problem, std::size_t num_pieces) const;
   /// Removes the strategies of contractions that take longer than the shortest: those repeat work.
   void keep_least_work(StrategyProblem& problem) const;
 
