@@ -8,17 +8,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
+#include "program/instruction_facts.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
 #include "report/export/uniform_plan.h"
+#include "report/text/origin_words.h"
 
 namespace shardplan {
 namespace {
@@ -157,6 +161,36 @@ void refuse_short(const std::optional<DataType>& type, const char* what, std::ve
   if (is_short(type)) differences.push_back(fmt::format("{} are kept as {}", what, to_string(*type)));
 }
 
+/// Adds "gradients are reduced as bf16, kept as f32", if most of them are: these frameworks reduce what they keep.
+void refuse_short_sums(const Plan& plan, KeptTypes& kept) {
+  if (!kept.gradients || is_short(kept.gradients)) return;
+  std::map<DataType, double> bytes;
+  double all = 0;
+  for (const Instruction& instruction : plan.program.instructions) {
+    if (instruction.kind != InstructionKind::kCollective || moved_words(plan, instruction) != "gradients") continue;
+    const CollectiveKind kind = instruction.step->kind;
+    if (kind != CollectiveKind::kAllReduce && kind != CollectiveKind::kReduceScatter) continue;
+    const auto moved = static_cast<double>(group_bytes(plan.program, instruction));
+    bytes[plan.program.values[instruction.inputs[0]].type.dtype] += moved;
+    all += moved;
+  }
+  for (const auto& [type, moved] : bytes) {
+    if (element_bytes(type) >= 4 || 2 * moved < all) continue;
+    kept.differences.push_back(
+        fmt::format("gradients are reduced as {}, kept as {}", to_string(type), to_string(*kept.gradients)));
+  }
+}
+
+/// These frameworks train with equal batches on all devices. Throws InputError.
+void check_batch(const Plan& plan, const UniformPlan& uniform) {
+  const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
+  if (rows % uniform.data == 0) return;
+  throw InputError(SourcePlace{},
+                   "the nearest plan of this kind shards the batch over {} devices, but {} rows are not in {} equal "
+                   "pieces; plan with another batch, or export to jax, dtensor or mindspore",
+                   uniform.data, rows, uniform.data);
+}
+
 void refuse_narrow_weights(KeptTypes& kept) {
   if (kept.narrow_weights) kept.differences.emplace_back("weights of two bytes have no master copy in f32");
 }
@@ -219,11 +253,13 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   GlobalDegrees degrees = nearest_degrees(plan);
   degrees.gathers_again = degrees.sequence;  // its ColumnParallelLinear keeps its shard of the sequence
   const UniformPlan uniform = uniform_plan(plan, degrees);
+  check_batch(plan, uniform);
   KeptTypes kept = kept_types(*plan.graph);
   // Options for these types need its precision-aware optimizer, which is distributed and keeps moments.
   const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
+  refuse_short_sums(plan, kept);
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
@@ -281,6 +317,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   // Its tensor parallelism always shards the sequence of norms.
   degrees.sequence = !degrees.tensor.empty() && has_sequence(*plan.graph);
   const UniformPlan uniform = uniform_plan(plan, degrees);
+  check_batch(plan, uniform);
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
   // A model of bf16 has gradients and moments of bf16.
@@ -291,6 +328,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_short(kept.moments, "moments", kept.differences);
     refuse_narrow_weights(kept);
   }
+  refuse_short_sums(plan, kept);
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
@@ -341,6 +379,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   degrees.context.clear();
   degrees.experts.clear();
   const UniformPlan uniform = uniform_plan(plan, degrees);
+  check_batch(plan, uniform);
   std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.moments, "moments", kept.differences);

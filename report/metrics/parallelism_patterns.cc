@@ -1,3 +1,5 @@
+// Operators and stored bytes vote for the axes that shard them: products by their work, weights and states by their bytes.
+// A pattern is what most votes agree on, so a few operators that are sharded otherwise do not hide it.
 #include "report/metrics/parallelism_patterns.h"
 
 #include <fmt/format.h>
@@ -53,29 +55,40 @@ bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
 }
 
-/// For each tensor the most pieces in which a forward operator reads it.
+/// For each parameter the most pieces in which a forward operator reads it, or its cast to another type.
 IdVector<TensorId, std::int64_t> used_pieces(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
   IdVector<TensorId, std::int64_t> pieces(graph.tensors().size(), 1);
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
-    if (op.pass != Pass::kForward) continue;
+    if (op.pass != Pass::kForward || graph.operation(id).type->role == OperatorRole::kConversion) continue;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-      if (graph.tensor(op.operands[i]).kind != TensorKind::kParameter) continue;
+      const TensorId stored = behind_casts(graph, op.operands[i]);
+      if (graph.tensor(stored).kind != TensorKind::kParameter) continue;
       const TensorLayout taken = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
-      pieces[op.operands[i]] = std::max(pieces[op.operands[i]], num_pieces(sorted_cutting_axes(taken)));
+      pieces[stored] = std::max(pieces[stored], num_pieces(sorted_cutting_axes(taken)));
     }
   }
   return pieces;
 }
 
-/// ZeRO: weights that are gathered where they are used, states that are sharded further than their weights. A pattern
-/// needs half of the bytes.
+/// Bytes of which a part follows a pattern; it needs half of them.
+struct Share {
+  double all = 0, of_it = 0;
+
+  void add(double bytes, bool is_of_it) {
+    all += bytes;
+    of_it += is_of_it ? bytes : 0;
+  }
+  bool is_half() const { return all > 0 && 2 * of_it >= all; }
+};
+
+/// ZeRO: weights that are gathered where they are used, states that are sharded further than their weights are used.
 void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   const OperatorGraph& graph = *plan.graph;
   const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
   std::map<TensorId, std::vector<AxisRef>> stored;  // by weight
-  double weight_bytes = 0, gathered_bytes = 0, state_bytes = 0, cut_bytes = 0;
+  Share weights, trained, cut, cut_further;
   Majority gathered, states;
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
@@ -83,11 +96,10 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
     const std::vector<AxisRef> axes = sorted_cutting_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
     stored.emplace(binding.tensor, axes);
-    weight_bytes += bytes;
-    if (num_pieces(axes) > used[binding.tensor]) {
-      gathered_bytes += bytes;
-      gathered.add(axes, bytes);
-    }
+    const bool is_gathered = num_pieces(axes) > used[binding.tensor];
+    weights.add(bytes, is_gathered);
+    if (tensor.requires_grad) trained.add(bytes, is_gathered);
+    if (is_gathered) gathered.add(axes, bytes);
   }
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
@@ -95,15 +107,15 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
     if (weight == stored.end()) continue;
     const std::vector<AxisRef> axes = sorted_cutting_axes(plan.program.values[binding.value].layout);
     const auto bytes = static_cast<double>(tensor.type.bytes());
-    state_bytes += bytes;
-    if (num_pieces(axes) > num_pieces(weight->second)) {
-      cut_bytes += bytes;
-      states.add(axes, bytes);
-    }
+    const bool is_cut = num_pieces(axes) > used[weight->first];
+    cut.add(bytes, is_cut);
+    cut_further.add(bytes, num_pieces(axes) > num_pieces(weight->second));
+    if (is_cut) states.add(axes, bytes);
   }
-  if (2 * gathered_bytes >= weight_bytes) patterns.gathered = gathered.winner();
-  if (2 * cut_bytes >= state_bytes) patterns.states = states.winner();
-  patterns.states_as_weights = state_bytes > 0 && 2 * cut_bytes < state_bytes;
+  // Frozen weights may be sharded or not beside trained ones.
+  if (weights.is_half() || trained.is_half()) patterns.gathered = gathered.winner();
+  if (cut.is_half()) patterns.states = states.winner();
+  patterns.states_as_weights = cut_further.all > 0 && !cut_further.is_half();
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ struct ParallelismPatterns {
   std::vector<AxisRef> queries, keys;  // positions of fused attention
   std::vector<AxisRef> stacked;        // weights with one matrix for each expert, by expert
   std::vector<AxisRef> gathered;       // shard most of the weights where they are stored, but not where they are used
-  std::vector<AxisRef> states;         // shard most of the optimizer states, further than their weights
+  std::vector<AxisRef> states;         // shard most of the optimizer states, further than their weights are used
   bool states_as_weights = false;      // the states are sharded as the gathered weights are
 };
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);

@@ -318,7 +318,9 @@ TEST(ExportTest, ExpertParallelismIsADegree) {
       ModelPlanner(std::make_shared<const Model>(read_model("configs/mixture.yaml")), read_cluster("dgx-a100"), options)
           .plan(Level::kSpeed, "auto");
   const ExportedText megatron = export_plan(plan, "megatron");
-  expect_has(megatron.text, "# The plan is of this kind: data 8 x tensor 1, experts in 8.\n");
+  expect_has(megatron.text,
+             "# The nearest plan of this kind is data 8 x tensor 1, experts in 8. In the plan, otherwise:\n"
+             "#   gradients are reduced as bf16, kept as f32\n");
   expect_has(megatron.text, "  --expert-model-parallel-size 8\n  --expert-tensor-parallel-size 1\n");
   expect_has(export_plan(plan, "torchtitan").text, "  --parallelism.expert_parallel_degree 8\n");
   expect_has(export_plan(plan, "vllm").text, "  --enable-expert-parallel\n");
