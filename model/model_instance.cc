@@ -531,6 +531,7 @@ class Instantiation {
     for (std::size_t i = 0; i < builder_.num_tensors(); ++i) names.push_back(builder_.tensor(TensorId(i)).name);
     for (std::size_t i = 0; i < builder_.num_operators(); ++i) names.push_back(builder_.op(OperatorId(i)).name);
     settings_.check_used(names, faults_);
+    for (std::string& notice : settings_.overridden()) notices_.push_back(std::move(notice));
     if (!training_) return;
     recompute_used_.resize(training_->recompute.size());
     for (std::size_t i = 0; i < training_->recompute.size(); ++i) {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "graph/written_attention.h"
+#include "model/syntax/settings_table.h"
 #include "program/buckets.h"
 
 namespace shardplan {
@@ -50,11 +52,28 @@ std::optional<std::string> attention_as_written(const OperatorGraph& forward, co
       softmax, count > 1 ? fmt::format(" and {} more", count - 1) : "", decided);
 }
 
+std::vector<std::string> idle_recomputation(const Model& model, const OperatorGraph& planned) {
+  std::vector<std::string> notices;
+  if (!model.training || !planned.is_training()) return notices;
+  std::set<std::string> marked, recomputed;  // blocks
+  for (const GraphOperator& op : planned.operators()) {
+    if (op.pass == Pass::kForward && !op.is_copy && !op.recompute_scope.empty()) marked.insert(op.recompute_scope);
+    if (op.is_copy) recomputed.insert(planned.operators()[*op.forward].recompute_scope);
+  }
+  for (const std::string& pattern : model.training->recompute) {
+    const auto is_of_it = [&](const std::string& block) { return matches_name(pattern, block); };
+    if (std::ranges::none_of(marked, is_of_it) || std::ranges::any_of(recomputed, is_of_it)) continue;
+    notices.push_back(fmt::format("recompute: {} has no effect: the backward pass reads nothing of it", pattern));
+  }
+  return notices;
+}
+
 std::vector<std::string> model_notices(const Model& model, const OperatorGraph& planned) {
   std::vector<std::string> notices = per_device_notices(planned, model.parallel);
   if (std::optional<std::string> text = attention_as_written(model.graph, model.parallel)) {
     notices.push_back(*std::move(text));
   }
+  for (std::string& notice : idle_recomputation(model, planned)) notices.push_back(std::move(notice));
   return notices;
 }
 

@@ -1,5 +1,7 @@
 #include "model/syntax/settings_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -79,10 +81,10 @@ SettingsTable::Lines SettingsTable::sorted(std::vector<StrategyLine> lines) {
   Lines result;
   for (StrategyLine& line : lines) {
     if (line.name.text.find('*') != std::string::npos) {
-      result.patterns.push_back({std::move(line), false});
+      result.patterns.push_back({std::move(line), false, {}});
     } else {
       std::string name = line.name.text;
-      result.plain.emplace(std::move(name), Line{std::move(line), false});
+      result.plain.emplace(std::move(name), Line{std::move(line), false, {}});
     }
   }
   return result;
@@ -118,10 +120,30 @@ Settings SettingsTable::find(const std::string& name, const Settings& beside, st
     return settings;
   };
   Settings settings = by_pattern(file_);
-  override_with(settings, by_name(file_, beside));
+  const Settings of_name = by_name(file_, beside);
+  for (Line& line : file_.patterns) {
+    if (!matches_name(line.line.name.text, name)) continue;
+    for_each_field(line.line.settings, of_name, [&](const char* key, const auto& said, const auto& stronger) {
+      if (said) line.has_effect[key] |= !stronger || same(said->value, stronger->value);
+    });
+  }
+  override_with(settings, of_name);
   override_with(settings, by_pattern(options_));
   override_with(settings, by_name(options_, {}));
   return settings;
+}
+
+std::vector<std::string> SettingsTable::overridden() const {
+  std::vector<std::string> notices;
+  for (const Line& line : file_.patterns) {
+    const Word& pattern = line.line.name;
+    for (const auto& [key, has_effect] : line.has_effect) {
+      if (has_effect) continue;
+      notices.push_back(fmt::format("line {}: {} of {} has no effect: each that it matches says otherwise itself",
+                                    pattern.place.line, key, pattern.text));
+    }
+  }
+  return notices;
 }
 
 void SettingsTable::check_used(const std::vector<std::string>& names, std::vector<Diagnostic>& faults) const {

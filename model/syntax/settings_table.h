@@ -25,11 +25,14 @@ class SettingsTable {
 
   /// Adds a fault for each line whose name has never been asked for; `names` are all there are.
   void check_used(const std::vector<std::string>& names, std::vector<Diagnostic>& faults) const;
+  /// One notice for each key of a pattern in the file that has no effect, since all that it matches says otherwise itself.
+  std::vector<std::string> overridden() const;
 
  private:
   struct Line {
     StrategyLine line;
     bool is_used = false;
+    std::map<std::string, bool> has_effect;  // of a pattern, by key
   };
   struct Lines {
     std::map<std::string, Line, std::less<>> plain;

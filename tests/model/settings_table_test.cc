@@ -43,6 +43,24 @@ TEST(SettingsTableTest, LinesOfEqualWeightMustAgree) {
   EXPECT_EQ(faults[0].message, "a.b: level is said in line 1 and, differently, in line 2");
 }
 
+TEST(SettingsTableTest, APatternThatAllSayOtherwiseThemselvesHasNoEffect) {
+  SettingsTable table({level("a.*", 0, 1), level("b.*", 0, 2), level("b.x", 1, 3)}, {});
+  std::vector<Diagnostic> faults;
+  Settings beside;
+  beside.level = {1, {"m.yaml", 9, 1}};
+  table.find("a.x", beside, faults);
+  table.find("b.x", {}, faults);
+  EXPECT_EQ(table.overridden(), (std::vector<std::string>{
+                                    "line 1: level of a.* has no effect: each that it matches says otherwise itself",
+                                    "line 2: level of b.* has no effect: each that it matches says otherwise itself"}));
+  table.find("a.y", {}, faults);  // one that says nothing
+  table.find("b.y", beside, faults);
+  EXPECT_EQ(
+      table.overridden(),
+      (std::vector<std::string>{"line 2: level of b.* has no effect: each that it matches says otherwise itself"}));
+  EXPECT_TRUE(faults.empty());
+}
+
 TEST(SettingsTableTest, LinesThatNothingAskedForAreFaults) {
   SettingsTable table({level("layers.*.attn", 0, 1), level("used", 0, 2)}, {});
   std::vector<Diagnostic> faults;

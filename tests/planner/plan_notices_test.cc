@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/planned_model.h"
 #include "model/read_model.h"
 
 namespace shardplan {
@@ -75,6 +76,23 @@ TEST(PlanNoticesTest, NamesWhatKeepsAttentionFromBeingFused) {
   EXPECT_EQ(notice(fused + context),
             "attention: fused leaves the attention around probs as written, since context has a strategy or recompute "
             "of its own; give these to what it reads and to its readers");
+}
+
+TEST(PlanNoticesTest, RecomputationBelowAllThatIsTrainedHasNoEffect) {
+  const auto notices = [](const std::string& frozen) {
+    const Model model = read_model_text(
+        "shardplan: 1\ninputs: {x: [4, 8]}\nblocks:\n  layer:\n    inputs: {x: [4, 8]}\n"
+        "    operators: {a: {block: nn.Dense, in: x, out_channels: 8}, y: {op: GeLU, in: a}}\n    outputs: [y]\n"
+        "operators:\n  low:  {block: layer, in: x, repeat: 2" +
+            frozen +
+            "}\n  high: {block: layer, in: low, repeat: 2}\n  loss: {op: ReduceMean, in: high}\nloss: loss\n"
+            "training: {optimizer: sgd, recompute: [low.*, high.*]}\n",
+        "m.yaml");
+    return model_notices(model, planned_graph(model));
+  };
+  EXPECT_TRUE(notices("").empty());
+  EXPECT_EQ(notices(", requires_grad: false"),
+            std::vector<std::string>{"recompute: low.* has no effect: the backward pass reads nothing of it"});
 }
 
 TEST(PlanNoticesTest, IndicesBeyondTheLastGradientHaveNoEffect) {
