@@ -84,6 +84,14 @@ Bytes widened_bytes(const Operation& operation, const Strategy& strategy, const 
   return bytes;
 }
 
+/// The time of a kernel that leaves its results in these layouts.
+Picoseconds kernel_time(const Operation& operation, const Strategy& strategy, const CostModel& costs,
+                        const std::vector<TensorLayout>& results, const KernelTraffic& traffic) {
+  const Bytes touched = touched_bytes(operation, strategy, costs.mesh(), results, traffic);
+  return costs.computation(operation, local_extents(operation, strategy), touched, traffic.is_started) +
+         costs.reading(widened_bytes(operation, strategy, costs.mesh(), traffic));
+}
+
 /// The outer operator's axes, given to the factors of the same names.
 Strategy strategy_of_phase(const Operation& outer, const Strategy& strategy, const Operation& phase) {
   Strategy result;
@@ -147,10 +155,7 @@ class Steps {
       results.push_back(num_values_++);
     }
     // Asked even for what is free, so that a dtype that the device does not compute is found.
-    step.time =
-        costs_.computation(*operation, local_extents(*operation, strategy),
-                           touched_bytes(*operation, strategy, mesh, step.output_layouts, traffic), traffic.is_started);
-    step.time += costs_.reading(widened_bytes(*operation, strategy, mesh, traffic));
+    step.time = kernel_time(*operation, strategy, costs_, step.output_layouts, traffic);
     if (traffic.is_free) step.time = 0;
     result_.steps.push_back(std::move(step));
     return results;
@@ -262,6 +267,15 @@ class Steps {
 };
 
 }  // namespace
+
+Picoseconds kernel_time(const Operation& operation, const Strategy& strategy, const CostModel& costs,
+                        const KernelTraffic& traffic) {
+  std::vector<TensorLayout> results;
+  for (std::size_t i = 0; i < operation.results.size(); ++i) {
+    results.push_back(result_layout(operation, strategy, costs.mesh(), i));
+  }
+  return kernel_time(operation, strategy, costs, results, traffic);
+}
 
 OperatorSteps operator_steps(const std::shared_ptr<const Operation>& operation, const Strategy& strategy,
                              const CostModel& costs, RedistributionPlanner& redistributions,

@@ -37,6 +37,10 @@ struct OperatorSteps {
   Picoseconds communication = 0;     // nonzero only for other kinds
 };
 
+/// The time of an operator's kernel on the device with the largest pieces; `traffic` as below.
+Picoseconds kernel_time(const Operation& operation, const Strategy& strategy, const CostModel& costs,
+                        const KernelTraffic& traffic = {});
+
 /// The steps of one operator under one strategy: halo exchanges, then one kernel, or the phases with their small
 /// collectives. This is the only definition of an operator's cost: the strategy problem sums it, lowering writes it
 /// out. `traffic` says what a larger fused kernel does of it; it is ignored if the operator runs in phases.

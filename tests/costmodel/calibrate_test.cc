@@ -156,6 +156,38 @@ collectives:
   EXPECT_EQ(calibration.constants.size(), 2u);
 }
 
+// A start-up could explain each of these, but only if it were hundreds of times longer than given.
+TEST(CalibrateTest, OneMeasurementMovesTheConstantThatDecidesIt) {
+  const Cluster cluster = assumed_cluster();
+  Measurements product = read_measurements_text(
+      "shardplan: 1\noperators:\n"
+      "  - {op: MatMul, dtype: bf16, operands: [[8192, 8192], [8192, 8192]], time: 1 us}\n",
+      "m.yaml", cluster);
+  product.operators[0].time = modelled_times(cluster, product)[0] / 4 * 5;
+  const Calibration of_product = calibrate(cluster, product);
+  ASSERT_EQ(of_product.constants.size(), 1u);
+  EXPECT_NEAR(static_cast<double>(of_product.cluster.device.matmul_efficiency_ppm), 400'000, 1'000);
+  EXPECT_NEAR(static_cast<double>(of_product.cluster.device.start), 1e6, 1e4);
+  Measurements sum = read_measurements_text(
+      "shardplan: 1\ncollectives:\n"
+      "  - {collective: all_reduce, level: fast, devices: 8, bytes: 1 GiB, time: 1 us}\n",
+      "m.yaml", cluster);
+  sum.collectives[0].time = modelled_times(cluster, sum)[0] / 4 * 5;
+  const Calibration of_sum = calibrate(cluster, sum);
+  EXPECT_NEAR(static_cast<double>(of_sum.cluster.levels[1].efficiency_ppm), 720'000, 4'000);
+  EXPECT_NEAR(static_cast<double>(of_sum.cluster.levels[1].latency), 1e7, 3e5);
+}
+
+// By hand: 64 rows of 8 KiB are read and written at 0.82 x 2 TB/s, after 7 us.
+TEST(CalibrateTest, OperatorsTouchWhatTheyTouchInPlans) {
+  const Cluster truth = read_cluster_text(kTrueCluster, "truth.yaml");
+  const Measurements rows = read_measurements_text(
+      "shardplan: 1\noperators:\n"
+      "  - {op: Slice, dtype: bf16, operands: [[65536, 4096]], begin: [0, 0], size: [64, 4096], time: 1 us}\n",
+      "m.yaml", truth);
+  EXPECT_NEAR(static_cast<double>(modelled_times(truth, rows)[0]), 7e6 + 2 * 64 * 8192 / 1.64, 1e4);
+}
+
 TEST(CalibrateTest, WhatIsWrittenReadsBackAndIsTheSameEachTime) {
   const Calibration once = calibrate(assumed_cluster(), measurements_of_truth(7, 0.03));
   const Calibration again = calibrate(assumed_cluster(), measurements_of_truth(7, 0.03));
