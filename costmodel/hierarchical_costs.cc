@@ -44,6 +44,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "costmodel/cluster/cluster_mesh.h"
 #include "costmodel/torus.h"
 
 namespace shardplan {
@@ -103,6 +104,37 @@ std::size_t slot_of(const std::vector<AxisRef>& axes, std::size_t num_slots) {
   return hash % num_slots;
 }
 
+/// Least squares of relative deviations: of a measured time, `starts` parts are start-ups and `rates` parts transfer by the
+/// formula, to be multiplied by one factor each, and `rest` is neither.
+class TwoFactors {
+ public:
+  void add(double starts, double rates, double rest) {
+    start_start_ += starts * starts;
+    start_rate_ += starts * rates;
+    rate_rate_ += rates * rates;
+    start_rest_ += starts * (1 - rest);
+    rate_rest_ += rates * (1 - rest);
+  }
+  /// The factors of start-ups and of transfer times. One measurement gives both the same.
+  std::pair<double, double> factors() const {
+    const double determinant = start_start_ * rate_rate_ - start_rate_ * start_rate_;
+    if (determinant <= 1e-9 * start_start_ * rate_rate_) {
+      const double both = start_start_ + 2 * start_rate_ + rate_rate_;
+      const double factor = both > 0 ? std::max(kLeastFactor, (start_rest_ + rate_rest_) / both) : 1;
+      return {factor, factor};
+    }
+    const double starts = (start_rest_ * rate_rate_ - rate_rest_ * start_rate_) / determinant;
+    const double rates = (rate_rest_ * start_start_ - start_rest_ * start_rate_) / determinant;
+    if (starts < 0) return {0, std::max(kLeastFactor, rate_rest_ / rate_rate_)};
+    if (rates < kLeastFactor) return {std::max(0.0, start_rest_ / start_start_), kLeastFactor};
+    return {starts, rates};
+  }
+
+ private:
+  static constexpr double kLeastFactor = 1e-3;
+  double start_start_ = 0, start_rate_ = 0, rate_rate_ = 0, start_rest_ = 0, rate_rest_ = 0;
+};
+
 constexpr int kNumKinds = 7;
 constexpr int kMostProbes = 8;
 
@@ -160,6 +192,39 @@ HierarchicalCosts::HierarchicalCosts(Cluster cluster, DeviceMesh mesh)
     }
     links_.push_back(std::move(links));
   }
+  for (std::size_t level = 0; level < cluster_.levels.size(); ++level) scale_by_tables(level);
+}
+
+/// Tables say how far a level's formula is off; otherwise a plan would avoid a slow measured collective by two others over
+/// the same links, which nobody measured.
+void HierarchicalCosts::scale_by_tables(std::size_t level) {
+  const ClusterLevel& own = cluster_.levels[level];
+  const DeviceMesh whole = make_mesh(cluster_);
+  const std::optional<AxisRef> axis = whole.find(own.name);
+  TwoFactors known;
+  bool is_any = false;
+  for (const CollectiveTable& table : cluster_.tables) {
+    if (table.level != own.name || !axis || own.count % table.devices != 0) continue;
+    AxisRef part = *axis;
+    part.before = axis->size / table.devices;
+    part.size = table.devices;
+    const GroupSpan span = group_span(cluster_, whole, point_positions(cluster_, whole), {part});
+    const Stage stage = formula_along(table.kind, span.levels, span.size, links_[0]);
+    for (const auto& [bytes, time] : table.points) {
+      const auto measured = static_cast<double>(time);
+      known.add(static_cast<double>(stage.latency) / measured,
+                static_cast<double>(scaled(bytes, stage.numerator, stage.denominator)) / measured,
+                static_cast<double>(cluster_.collectives.launch) / measured);
+      is_any = true;
+    }
+  }
+  if (!is_any) return;
+  const auto [starts, rates] = known.factors();
+  for (Links& links : links_) {
+    links.latency[level] = saturate(static_cast<Wide>(starts * static_cast<double>(links.latency[level])));
+    const double rate = std::min(static_cast<double>(links.rate[level]) / rates, 0x1p60);
+    links.rate[level] = std::max<std::int64_t>(1, static_cast<std::int64_t>(rate));
+  }
 }
 
 HierarchicalCosts::~HierarchicalCosts() = default;
@@ -199,11 +264,7 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std
                                                         std::int64_t group_size, const Links& links) const {
   const LevelSpan& span = levels.front();
   const ClusterLevel& level = cluster_.levels[span.level];
-  const Picoseconds latency = links.latency[span.level];
-  const std::int64_t others = kind == CollectiveKind::kCollectivePermute ? 1 : span.members - 1;
-  const Wide rate = static_cast<Wide>(rate_to(others, span, links));
   const Wide parts = static_cast<Wide>(span.members);
-  const Wide per_byte = static_cast<Wide>(sharers(span, span.crossing_devices)) * kPicosecondsPerSecond;
   const Wide below = static_cast<Wide>(span.below);
   const Wide size = static_cast<Wide>(group_size);
   const bool is_of_pieces = kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kCollectivePermute;
@@ -215,6 +276,19 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std
     measured.table = &table;
     return measured;
   }
+  return formula_along(kind, levels, group_size, links);
+}
+
+HierarchicalCosts::Stage HierarchicalCosts::formula_along(CollectiveKind kind, std::span<const LevelSpan> levels,
+                                                          std::int64_t group_size, const Links& links) const {
+  const LevelSpan& span = levels.front();
+  const Picoseconds latency = links.latency[span.level];
+  const std::int64_t others = kind == CollectiveKind::kCollectivePermute ? 1 : span.members - 1;
+  const Wide rate = static_cast<Wide>(rate_to(others, span, links));
+  const Wide parts = static_cast<Wide>(span.members);
+  const Wide per_byte = static_cast<Wide>(sharers(span, span.crossing_devices)) * kPicosecondsPerSecond;
+  const Wide below = static_cast<Wide>(span.below);
+  const Wide size = static_cast<Wide>(group_size);
   if (is_torus(span)) return stage_on_torus(kind, levels, group_size, links);
   switch (kind) {
     case CollectiveKind::kAllGather:

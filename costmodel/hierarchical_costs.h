@@ -25,6 +25,9 @@ inline constexpr Picoseconds kLongestTime = Picoseconds{1} << 60;
 /// group with a channel for every link, and trees of all_reduce; with `protocols` of a level the fastest of them; and each
 /// collective pays the `launch`, so that two over sub-axes pay it twice.
 ///
+/// A measured table replaces the formula for its kind, level and number of devices. For all other groups its level's
+/// latency and bandwidth are scaled such that the formula meets the level's tables as nearly as possible.
+///
 /// What holds between them on a mesh that follows the levels, without measured tables, `per_device` and `direct_all_reduce`:
 ///   - reduce_scatter == all_gather, all_reduce <= reduce_scatter + all_gather of the same bytes;
 ///   - all_to_all <= all_gather (to gather and slice is never cheaper), permute <= all_gather;
@@ -61,6 +64,9 @@ class HierarchicalCosts final : public CollectiveCosts {
                        const Links& links) const;
   Stage stage_along(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
                     const Links& links) const;
+  Stage formula_along(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
+                      const Links& links) const;
+  void scale_by_tables(std::size_t level);
   std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
   std::vector<Stage> direct_all_to_all(const GroupSpan& span, const Links& links) const;
   Stage flat_all_reduce(const GroupSpan& span, const Links& links) const;

@@ -99,6 +99,17 @@ std::vector<std::string> given_options(const PlanningArguments& arguments) {
   return given;
 }
 
+Bytes parse_capacity(const std::string& text) {
+  Bytes bytes = 0;
+  try {
+    bytes = parse_bytes(text);
+  } catch (const InputError& error) {
+    throw InputError(SourcePlace{}, "--capacity: {}", error.diagnostics().front().message);
+  }
+  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: {} is no memory", text);
+  return bytes;
+}
+
 void apply(const PlanningArguments& arguments, PlanOptions& options) {
   if (arguments.level) options.level = level_of(*arguments.level);
   if (arguments.costs) {
@@ -111,7 +122,7 @@ void apply(const PlanningArguments& arguments, PlanOptions& options) {
   options.threads = arguments.threads.value_or(options.threads);
   if (arguments.strategy_load_file) options.strategy_file = arguments.strategy_load_file;
   options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
-  if (arguments.capacity) options.capacity = parse_bytes(*arguments.capacity);
+  if (arguments.capacity) options.capacity = parse_capacity(*arguments.capacity);
   if (arguments.layers) options.uniform_layers = *arguments.layers == "uniform";
   if (arguments.overlap) options.overlap = *arguments.overlap == "on";
   if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";

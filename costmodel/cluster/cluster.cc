@@ -190,9 +190,10 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
     taken.position_of_rank.resize(static_cast<std::size_t>(device_num));
     for (const std::int64_t position : taken.position_of_rank) {
       if (position < device_num) continue;
-      throw InputError(SourcePlace{},
-                       "device_num is {}, but the first {} ranks of the rank table do not stand on the first {} cards",
-                       device_num, device_num, device_num);
+      throw InputError(
+          SourcePlace{},
+          "device_num is {}, but the first {} ranks (rank table, or the key ranks) do not stand on the first {} cards",
+          device_num, device_num, device_num);
     }
   }
   const std::optional<PresetName> parts = multiple(cluster.name);

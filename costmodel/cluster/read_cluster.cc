@@ -319,6 +319,11 @@ class ClusterReader {
         fault(*item.find("link_per"),
               "{}.link_per: group, but its topology is {}; links of rings, lines and full meshes are per device", where,
               word_of(kTopologyWords, level.topology));
+      } else if (level.link_per == LinkPer::kGroup && i + 1 == node.items.size()) {
+        fault(*item.find("link_per"),
+              "{}.link_per: group, but a group of the innermost level is one device; for devices that share a link add "
+              "a level of them inside it",
+              where);
       }
       if (const YamlNode* protocols = item.find("protocols")) {
         level.protocols = read_protocols(*protocols, where + ".protocols");
@@ -425,6 +430,11 @@ class ClusterReader {
     }
     table.devices = value(item, "devices", where, true, parse_count, 2);
     if (table.devices < 2) fault(*item.find("devices"), "{}.devices: 1; expected at least 2", where);
+    for (const ClusterLevel& known : cluster_.levels) {
+      if (known.name != table.level || table.devices < 2 || known.count % table.devices == 0) continue;
+      fault(*item.find("devices"), "{}.devices: {}; groups along {} have {} devices or a divisor of that", where,
+            table.devices, known.name, known.count);
+    }
     const std::vector<std::int64_t> bytes = list(item, "bytes", where, positive<parse_bytes>);
     const std::vector<std::int64_t> times = list(item, "time", where, positive<parse_time>);
     if (bytes.empty() || times.empty()) return;

@@ -83,7 +83,8 @@ TEST(RankTable, CardsOutOfOrderAreCostedWhereTheyStand) {
   EXPECT_GT(RooflineCosts(cluster, mesh).collectives()->time(CollectiveKind::kAllGather, hccs, 1 << 20),
             2 * RooflineCosts(straight, mesh).collectives()->time(CollectiveKind::kAllGather, hccs, 1 << 20));
   EXPECT_EQ(error_of([&] { take_devices(cluster, 4); }),
-            "error: device_num is 4, but the first 4 ranks of the rank table do not stand on the first 4 cards");
+            "error: device_num is 4, but the first 4 ranks (rank table, or the key ranks) do not stand on the first 4 "
+            "cards");
 }
 
 TEST(RankTable, EveryRuleHasItsMessage) {
