@@ -79,10 +79,13 @@ bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
 ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redistributions) const {
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
-  IdVector<TensorId, std::vector<AxisRef>> partial(graph_->tensors().size());  // gradients of weights
+  IdVector<TensorId, std::vector<AxisRef>> partial(graph_->tensors().size());  // gradients of weights, and the loss
   // All copies of a layer have the same ones.
-  std::map<std::tuple<OperationId, std::optional<std::uint32_t>, std::vector<AxisRef>>, SharedVector<Strategy>>
-      strategies_of;
+  struct Known {
+    SharedVector<Strategy> strategies;
+    std::vector<std::vector<AxisRef>> partial;  // by result
+  };
+  std::map<std::tuple<OperationId, std::optional<std::uint32_t>, std::vector<AxisRef>>, Known> known;
   for (const OperatorId id : graph_->operators().ids()) {
     const GraphOperator& op = graph_->operators()[id];
     const Operation& operation = graph_->operation(id);
@@ -90,7 +93,8 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
     if (!batch[id] && op.pass != Pass::kForward && !op.operands.empty()) passed = partial[op.operands[0]];
     const auto is_like_first = [&](TensorId operand) { return partial[operand] == passed; };
     if (!std::all_of(op.operands.begin(), op.operands.end(), is_like_first)) passed.clear();
-    const auto [found, is_new] = strategies_of.try_emplace({op.operation, batch[id], passed});
+    const auto [found, is_new] = known.try_emplace({op.operation, batch[id], passed});
+    Known& of_all = found->second;
     if (is_new) {
       Strategy strategy = data_parallel_strategy(operation, batch[id], mesh(), pieces_, uneven_cuts());
       std::vector<Strategy> strategies{strategy};
@@ -103,14 +107,15 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
       if (!passed.empty() && is_linear && check_strategy(operation, strategy, mesh()).empty()) {
         strategies.push_back(std::move(strategy));
       }
-      found->second = strategies;
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        const TensorLayout result = result_layout(operation, strategies.back(), mesh(), i);
+        std::vector<AxisRef>& of_result = of_all.partial.emplace_back();
+        if (result.reduction == Reduction::kSum) of_result = result.partial;
+      }
+      of_all.strategies = std::move(strategies);
     }
-    limits.operators[id] = found->second;
-    if (op.pass == Pass::kForward) continue;
-    for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const TensorLayout result = result_layout(operation, std::as_const(found->second).back(), mesh(), i);
-      if (result.reduction == Reduction::kSum) partial[op.results[i]] = result.partial;
-    }
+    limits.operators[id] = of_all.strategies;
+    for (std::size_t i = 0; i < op.results.size(); ++i) partial[op.results[i]] = of_all.partial[i];
   }
   std::map<std::size_t, RareValue<TensorLayout>> replicated;  // by rank
   for (const VersionId id : versions_.all.ids()) {
@@ -130,9 +135,9 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
                                            std::as_const(limits).operators[reader.op].front(), mesh(), reader.operand);
       continue;
     }
-    const auto [known, is_new] = replicated.try_emplace(tensor.type.shape.size());
-    if (is_new) known->second = TensorLayout::replicated(known->first);
-    limits.versions[id] = known->second;
+    const auto [layout, is_new] = replicated.try_emplace(tensor.type.shape.size());
+    if (is_new) layout->second = TensorLayout::replicated(layout->first);
+    limits.versions[id] = layout->second;
   }
   limits.uniform = uniform_;
   limits.pieces = pieces_;

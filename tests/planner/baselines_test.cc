@@ -63,6 +63,26 @@ TEST(BaselinesTest, DataParallelismSumsTheGradient) {
 
 // Each device keeps the cache of its own sequences, written in place: nothing is copied or sent. The same holds for a
 // model that asks for data parallelism.
+// The mode of that name decides every layout by itself. The weight that two products read has two gradients, which are
+// added before they are reduced.
+TEST(BaselinesTest, DataParallelismReducesTheSumOfMicroBatchesOnce) {
+  const std::string text = R"(
+dims: {B: 256}
+inputs: {x: [B, 512]}
+parameters: {w: [512, 512]}
+operators:
+  a:    {op: MatMul, in: [x, w]}
+  r:    {op: ReLU, in: a}
+  b:    {op: MatMul, in: [r, w]}
+  loss: {op: ReduceMean, in: b}
+loss: loss
+training: {optimizer: adamw, mixed_precision: bf16, micro_batches: 4}
+)";
+  const ModelPlanner by_mode = planner_of(text + "parallel: {parallel_mode: data_parallel}\n");
+  const StepTime expected = by_mode.plan(Level::kRatio, "auto").time;
+  EXPECT_EQ(planner_of(text).data_parallel().time.communication, expected.communication);
+}
+
 TEST(BaselinesTest, DataParallelismDividesACache) {
   for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
     const ModelPlanner made = planner_of(
