@@ -170,6 +170,7 @@ class Instantiation {
     tensor.type = block.types[stored.value];
     if (is_parameter && finds_shared(tensor, own_name, position)) {
       ids[stored.value] = parameters_.at(tensor.name).tensor;
+      count(builder_.tensor(ids[stored.value]));
       return;
     }
     tensor.kind = kind;
@@ -198,9 +199,28 @@ class Instantiation {
     const std::string name = tensor.name;
     ids[stored.value] = builder_.add_tensor(std::move(tensor));
     if (is_parameter) {
+      count(builder_.tensor(ids[stored.value]));
       parameters_.emplace(name, Parameter{ids[stored.value], position.share});
       if (name != own_name) add_other_name(own_name, ids[stored.value], position);
     }
+  }
+
+  struct Counted {
+    std::size_t parameters = 0, trained = 0;
+  };
+  void count(const GraphTensor& parameter) {
+    ++counted_.parameters;
+    if (parameter.requires_grad) ++counted_.trained;
+  }
+  /// Keys of training have an effect only if something in the block is trained.
+  void check_trains(const std::string& block, const Settings& said, const Counted& before) {
+    if (!training_ || counted_.parameters == before.parameters || counted_.trained > before.trained) return;
+    const auto refuse = [&](const auto& field, const char* key) {
+      if (field) fault(field->place, fmt::format("{}: {} is of training, but nothing of it is trained", block, key));
+    };
+    refuse(said.comm_fusion, "comm_fusion");
+    refuse(said.gradient_dtype, "gradient_dtype");
+    refuse(said.state_dtype, "state_dtype");
   }
 
   /// A fusion id is that of gradients.
@@ -472,6 +492,7 @@ class Instantiation {
     const OperatorSyntax& syntax = *item.syntax;
     const Site site = site_of(item, position);
     const Settings settings = settings_of(site.name, syntax.settings);
+    const Counted before = counted_;
     std::vector<TensorId> inputs;
     for (const Value operand : item.operands) inputs.push_back(ids[operand]);
     const auto add_inner = [&](std::size_t copy, const Site& inner_site, const std::string& scope, const Settings& said,
@@ -499,7 +520,10 @@ class Instantiation {
         for (std::size_t i = 0; i < item.copies.size(); ++i) {
           const Site copy{fmt::format("{}.{}", site.name, i), position, site.place};
           const std::string scope = fmt::format("{}-CellList/{}-{}", syntax.name.text, i, block_name);
-          const std::vector<TensorId> of_copy = add_inner(i, copy, scope, settings_of(copy.name, {}), next, each);
+          const Settings said = settings_of(copy.name, {});
+          const Counted before_copy = counted_;
+          const std::vector<TensorId> of_copy = add_inner(i, copy, scope, said, next, each);
+          if (i == 0) check_trains(copy.name, said, before_copy);
           std::copy(of_copy.begin(), of_copy.end(), next.begin());
           results.insert(results.end(), of_copy.begin(), of_copy.end());
         }
@@ -508,6 +532,7 @@ class Instantiation {
       const std::vector<TensorId> last = add_bordered(site, settings, inputs, results_per_copy, around, add_copies);
       std::copy(last.begin(), last.end(), results.end() - static_cast<std::ptrdiff_t>(results_per_copy));
     }
+    check_trains(site.name, settings, before);
     for (std::size_t i = 0; i < results.size(); ++i) ids[item.results[i]] = results[i];
     for (const BlockTemplate::Parameter& parameter : item.parameters) {
       const std::string copy = syntax.repeat ? "." + std::to_string(parameter.copy) : "";
@@ -555,6 +580,7 @@ class Instantiation {
   std::unordered_map<std::string, Parameter> parameters_;  // by each of their names; never iterated over
   std::vector<std::string> block_names_;
   std::vector<bool> recompute_used_;
+  Counted counted_;  // of all blocks so far
   std::optional<Placed<int>> last_worker_;
   std::optional<Placed<std::string>> device_;
   bool is_sharded_ = false;

@@ -223,5 +223,17 @@ TEST(ModelOptionsTest, FusionIdsOfBlocksAndParameters) {
             "m.yaml:3:46: error: w: comm_fusion is the fusion id of its gradient, but it is not trained");
 }
 
+TEST(ModelOptionsTest, KeysOfTrainingAreRefusedWhereNothingOfABlockIsTrained) {
+  const auto fault = [](const std::string& a) { return faults_of(trained("", a, "", "level: 0")); };
+  for (const std::string key : {"comm_fusion: 1", "state_dtype: bf16", "gradient_dtype: bf16"}) {
+    EXPECT_EQ(fault(", " + key).find("nothing of it is trained"), std::string::npos) << key;
+    const std::string name = key.substr(0, key.find(':'));
+    EXPECT_NE(
+        fault(", requires_grad: false, " + key).find("a: " + name + " is of training, but nothing of it is trained"),
+        std::string::npos)
+        << key;
+  }
+}
+
 }  // namespace
 }  // namespace shardplan
