@@ -95,6 +95,15 @@ class MeasurementReader {
     return *type;
   }
 
+  /// One for all operands, or a list with one for each.
+  std::vector<DataType> data_types(const YamlNode& node, std::size_t operands) {
+    if (!node.is_sequence()) return std::vector<DataType>(operands, data_type(node));
+    std::vector<DataType> types;
+    for (const YamlNode& item : node.items) types.push_back(data_type(item));
+    if (types.size() == operands) return types;
+    throw InputError(document_.place(node), "dtype: a list of {} for {} operands", types.size(), operands);
+  }
+
   void read_operator(const YamlNode& node) {
     const YamlNode& name = need(node, "op");
     const OperatorType* type = find_operator_type(name.text);
@@ -104,12 +113,12 @@ class MeasurementReader {
     std::vector<std::string> known = {"op", "dtype", "operands", "time"};
     for (const AttributeSpec& attribute : type->attributes) known.push_back(attribute.name);
     check_keys(document_, node, known, type->name, faults_);
-    const DataType dtype = data_type(need(node, "dtype"));
-    std::vector<TensorType> operands;
     const YamlNode& shapes = need(node, "operands");
     if (!shapes.is_sequence()) throw InputError(document_.place(shapes), "operands: expected a list of shapes");
+    const std::vector<DataType> dtypes = data_types(need(node, "dtype"), shapes.items.size());
+    std::vector<TensorType> operands;
     for (const YamlNode& shape : shapes.items) {
-      TensorType operand{{}, dtype};
+      TensorType operand{{}, dtypes[operands.size()]};
       if (!shape.is_sequence()) throw InputError(document_.place(shape), "operands: expected a shape, as [4096, 1024]");
       for (const YamlNode& size : shape.items) {
         operand.shape.push_back(parse_size(size.text));

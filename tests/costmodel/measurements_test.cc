@@ -36,6 +36,17 @@ collectives:
   EXPECT_EQ(read.collectives[1].kind, CollectiveKind::kCollectivePermute);
 }
 
+TEST(MeasurementsTest, OperandsMayHaveDifferentTypes) {
+  const auto read = [](const std::string& dtype) {
+    return read_measurements_text("shardplan: 1\noperators:\n  - {op: Gather, dtype: " + dtype +
+                                      ", operands: [[1000, 64], [32]], axis: 0, time: 8 us}\n",
+                                  "m.yaml", read_cluster("dgx-a100"));
+  };
+  EXPECT_EQ(read("[bf16, i32]").operators[0].operation.operands,
+            (std::vector<TensorType>{{{1000, 64}, DataType::kBF16}, {{32}, DataType::kI32}}));
+  EXPECT_EQ(error_of([&] { read("[bf16]"); }), "m.yaml:3:25: error: dtype: a list of 1 for 2 operands");
+}
+
 TEST(MeasurementsTest, FaultsNameTheirPlace) {
   const auto fault = [](const char* text) {
     return error_of([&] { read_measurements_text(text, "m.yaml", read_cluster("dgx-a100")); });
