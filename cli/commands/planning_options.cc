@@ -106,7 +106,7 @@ Bytes parse_capacity(const std::string& text) {
   } catch (const InputError& error) {
     throw InputError(SourcePlace{}, "--capacity: {}", error.diagnostics().front().message);
   }
-  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: {} is no memory", text);
+  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: {} is no memory; expected more, as 16GiB", text);
   return bytes;
 }
 

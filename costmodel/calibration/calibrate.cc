@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "costmodel/cluster/cluster_mesh.h"
@@ -19,11 +20,11 @@ namespace {
 
 constexpr std::int64_t kWholeShare = 1'000'000;
 /// What a factor of e between a constant and its given value counts beside a deviation of 100 %: little where measurements
-/// decide, but a start-up does not explain what a rate explains nearly as well.
-/// First a larger cost, which leads to the right part of the valley, then a smaller one, which hardly moves exact measurements.
+/// decide, but a start-up does not explain what a rate explains nearly as well. The larger cost comes first and leads to the
+/// right part of the valley; the smaller one hardly moves exact measurements.
 constexpr double kCostsOfChange[] = {1e-3, 1e-5};
 constexpr double kLeastTime = 1e5;  // picoseconds; below it two start-ups are alike
-/// A constant is fitted if half or twice of it changes some time by at least this share.
+/// A constant is fitted if half of it, or its given value, would change some modelled time by more than this share.
 constexpr double kDecides = 0.02;
 
 /// One constant of a cluster that may be fitted.
@@ -101,18 +102,11 @@ class Fit {
     }
   }
 
-  /// True if some measured time depends on the constant.
+  /// True if some measured time depends on the constant; otherwise it gets its given value back.
   bool is_decided(std::size_t index) {
-    const Constant& constant = constants_[index];
-    const std::int64_t value = *constant.value;
-    const std::vector<Picoseconds> now = modelled_times(cluster_, measurements_);
-    *constant.value = std::max<std::int64_t>(1, value / 2);
-    const std::vector<Picoseconds> halved = modelled_times(cluster_, measurements_);
-    *constant.value = value;
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      const auto change = static_cast<double>(std::abs(halved[i] - now[i]));
-      if (change > kDecides * static_cast<double>(now[i])) return true;
-    }
+    const std::int64_t value = *constants_[index].value;
+    if (changes_times(index, std::max<std::int64_t>(1, value / 2)) || changes_times(index, given_[index])) return true;
+    *constants_[index].value = given_[index];
     return false;
   }
 
@@ -138,6 +132,19 @@ class Fit {
       sum += cost_of_change_ * std::log(factor) * std::log(factor);
     }
     return sum;
+  }
+
+  bool changes_times(std::size_t index, std::int64_t to) {
+    std::int64_t& value = *constants_[index].value;
+    const std::vector<Picoseconds> now = modelled_times(cluster_, measurements_);
+    const std::int64_t before = std::exchange(value, to);
+    const std::vector<Picoseconds> then = modelled_times(cluster_, measurements_);
+    value = before;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const auto change = static_cast<double>(std::abs(then[i] - now[i]));
+      if (change > kDecides * static_cast<double>(now[i])) return true;
+    }
+    return false;
   }
 
   bool move_all(std::int64_t share) {

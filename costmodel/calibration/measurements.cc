@@ -101,7 +101,8 @@ class MeasurementReader {
     std::vector<DataType> types;
     for (const YamlNode& item : node.items) types.push_back(data_type(item));
     if (types.size() == operands) return types;
-    throw InputError(document_.place(node), "dtype: a list of {} for {} operands", types.size(), operands);
+    throw InputError(document_.place(node), "dtype: a list of {}; expected one type, or one for each of {} operands",
+                     types.size(), operands);
   }
 
   void read_operator(const YamlNode& node) {

@@ -44,7 +44,8 @@ TEST(MeasurementsTest, OperandsMayHaveDifferentTypes) {
   };
   EXPECT_EQ(read("[bf16, i32]").operators[0].operation.operands,
             (std::vector<TensorType>{{{1000, 64}, DataType::kBF16}, {{32}, DataType::kI32}}));
-  EXPECT_EQ(error_of([&] { read("[bf16]"); }), "m.yaml:3:25: error: dtype: a list of 1 for 2 operands");
+  EXPECT_EQ(error_of([&] { read("[bf16]"); }),
+            "m.yaml:3:25: error: dtype: a list of 1; expected one type, or one for each of 2 operands");
 }
 
 TEST(MeasurementsTest, FaultsNameTheirPlace) {
