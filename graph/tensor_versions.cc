@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "graph/weights.h"
+
 namespace shardplan {
 namespace {
 
@@ -108,11 +110,7 @@ class VersionBuilder {
     }
     if (!result) return result;
     // A weight converted to another type counts as a weight.
-    while (graph_.tensor(id).producer &&
-           graph_.operation(*graph_.tensor(id).producer).type->role == OperatorRole::kConversion) {
-      id = graph_.operators()[*graph_.tensor(id).producer].operands[0];
-    }
-    return graph_.tensor(id).kind == TensorKind::kParameter ? std::nullopt : result;
+    return graph_.tensor(behind_casts(graph_, id)).kind == TensorKind::kParameter ? std::nullopt : result;
   }
 
   void add_updates() {

@@ -13,6 +13,11 @@ TensorId behind_casts(const OperatorGraph& graph, TensorId tensor) {
   return tensor;
 }
 
+bool is_cast_parameter(const OperatorGraph& graph, TensorId tensor) {
+  const TensorId stored = behind_casts(graph, tensor);
+  return stored != tensor && graph.tensor(stored).kind == TensorKind::kParameter;
+}
+
 std::optional<TensorId> stored_weight(const OperatorGraph& graph, TensorId operand) {
   const TensorId id = behind_casts(graph, operand);
   const GraphTensor& tensor = graph.tensor(id);

@@ -10,6 +10,9 @@ namespace shardplan {
 /// The tensor from which another is made by conversions only.
 TensorId behind_casts(const OperatorGraph& graph, TensorId tensor);
 
+/// Whether a tensor is a parameter in another type.
+bool is_cast_parameter(const OperatorGraph& graph, TensorId tensor);
+
 /// The parameter with two or more dimensions that an operand is, possibly through a cast; nothing if it is none.
 std::optional<TensorId> stored_weight(const OperatorGraph& graph, TensorId operand);
 /// The same as a tensor of the graph, or null.

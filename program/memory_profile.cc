@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "program/instruction_facts.h"
@@ -341,8 +342,8 @@ MemoryProfile profile_of(const ParallelProgram& program, const OverlappedTimelin
   if (!program.loop_order.turns.empty()) return ProfileOfTurns(program, lives.owner, lives.first, lives.last).run();
   WorkerMemory memory(program);
   MemoryProfile profile = memory.empty_profile();
-  const auto walk = [&](std::size_t end) {
-    auto& [owner, first, last, held, never_made] = lives;
+  const auto walk = [&](MemoryLives of_run, std::size_t end) {
+    auto& [owner, first, last, held, never_made] = of_run;
     for (const ValueId id : program.values.ids()) {
       if (first[id] == kNeverMade) last[id] = kNeverMade;
     }
@@ -364,16 +365,13 @@ MemoryProfile profile_of(const ParallelProgram& program, const OverlappedTimelin
     }
   };
   if (!lives.held.empty() || !lives.never_made.empty()) {
-    const MemoryLives of_last_run = lives;
-    lives.make_of_earlier_runs(table.loop());
-    walk(table.loop());
-    lives = of_last_run;
-    const Bytes before = profile.peak;
-    walk(count);
-    profile.is_peak_of_last_run = profile.peak > before;
-  } else {
-    walk(count);
+    MemoryLives earlier = lives;
+    earlier.make_of_earlier_runs(table.loop());
+    walk(std::move(earlier), table.loop());
   }
+  const Bytes before_last_run = profile.peak;
+  walk(std::move(lives), count);
+  profile.is_peak_of_last_run = before_last_run > 0 && profile.peak > before_last_run;
   sort_by_bytes(profile.alive_at_peak);
   return profile;
 }

@@ -43,9 +43,7 @@ WeightRounds::WeightRounds(Input input) : input_(std::move(input)) {
 int WeightRounds::affordable(std::size_t entries, int most) const {
   const SearchedModel& model = input_.model;
   const auto rounds = [&](const StrategyProblem& problem) {
-    std::size_t of_one = 1;
-    for (const ProblemEdge& edge : problem.edges) of_one += problem.matrices[edge.matrix].costs.size();
-    return static_cast<int>(std::min<std::size_t>(entries / of_one, static_cast<std::size_t>(most)));
+    return static_cast<int>(std::min(entries / (1 + num_entries(problem)), static_cast<std::size_t>(most)));
   };
   return rounds(model.ties ? tied_problem(model.problem.problem, *model.ties).problem : model.problem.problem);
 }

@@ -9,12 +9,6 @@ namespace {
 
 using Layout = RareValue<TensorLayout>;
 
-/// Whether a tensor is a parameter in another type.
-bool is_cast_weight(const OperatorGraph& graph, TensorId id) {
-  const TensorId stored = behind_casts(graph, id);
-  return stored != id && graph.tensor(stored).kind == TensorKind::kParameter;
-}
-
 }  // namespace
 
 IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategies& decided,
@@ -64,7 +58,7 @@ IdVector<VersionId, RareValue<TensorLayout>> layouts_by_mode(const UserStrategie
     const bool is_kept = version.kind == TensorVersion::Kind::kKept;
     if (layouts[id] && is_kept && reshard_after_forward) {
       if (tensor.kind == TensorKind::kParameter) layouts[id] = decided.stored[version.tensor];
-      if (is_cast_weight(graph, version.tensor) && is_decided[*tensor.producer]) layouts[id] = as_produced(tensor);
+      if (is_cast_parameter(graph, version.tensor) && is_decided[*tensor.producer]) layouts[id] = as_produced(tensor);
     }
     if (version.kind == TensorVersion::Kind::kOutput && tensor.producer && is_decided[*tensor.producer]) {
       TensorLayout layout = as_produced(tensor);

@@ -454,9 +454,7 @@ class ModeDecisions {
       return;
     }
     // The gradient of a cast weight is reduced in the weight's own type, unless asked for otherwise.
-    const bool is_of_cast =
-        op.forward && graph_.operation(*op.forward).type->role == OperatorRole::kConversion &&
-        graph_.tensor(behind_casts(graph_, graph_.operators()[*op.forward].results[0])).kind == TensorKind::kParameter;
+    const bool is_of_cast = op.forward && is_cast_parameter(graph_, graph_.operators()[*op.forward].results[0]);
     const bool lies_as_forward = op.forward && !(is_of_cast && syncs_wide());
     StrategyFromLayouts found(operation, mesh_);
     const Layout summed_in = layout_of_sum(id);

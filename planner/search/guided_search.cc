@@ -18,8 +18,8 @@
 
 // A search in stages, each of which starts from the best choice so far and ends early once the gap is small: the
 // uniform choice of large problems; the full problem with limited work; restrictions that people would try (the batch
-// sharded over the same axes everywhere, no repeated work, every group of the outermost level doing the same); and the full problem again from the best of these. Bounds
-// are only taken from searches of the full problem.
+// sharded over the same axes everywhere, no repeated work, every group of the outermost level doing the same); and the
+// full problem again from the best of these. Bounds are only taken from searches of the full problem.
 
 namespace shardplan {
 namespace {
@@ -59,6 +59,33 @@ constexpr std::size_t kManyEntries = 50'000'000;
 bool is_loose(std::int64_t value, std::int64_t bound) {
   return static_cast<double>(value - bound) > kLooseGap * static_cast<double>(bound);
 }
+
+/// Forbids strategies of nodes. Nodes that share table and candidates share the narrowed table; a node of which nothing
+/// would be left stays as it is.
+class Narrowing {
+ public:
+  explicit Narrowing(StrategyProblem& problem) : problem_(problem) {}
+
+  /// `kind` tells different conditions on the same candidates apart.
+  void leave_out(NodeId id, const auto& candidates, std::uint32_t kind, auto is_left_out) {
+    ProblemNode& node = problem_.nodes[id];
+    const auto [known, is_new] = known_.try_emplace({node.strategies, &candidates, kind}, node.strategies);
+    if (is_new) {
+      StrategyTable table = problem_.strategy_tables[node.strategies];
+      bool is_any_left = false;
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (is_left_out(candidates[i])) table.costs[i].communication = kForbidden;
+        is_any_left = is_any_left || table.costs[i].communication < kForbidden;
+      }
+      if (is_any_left) known->second = problem_.strategy_tables.push_back(std::move(table));
+    }
+    node.strategies = known->second;
+  }
+
+ private:
+  StrategyProblem& problem_;
+  std::map<std::tuple<StrategyTableId, const void*, std::uint32_t>, StrategyTableId> known_;  // never iterated over
+};
 
 }  // namespace
 
@@ -308,7 +335,7 @@ std::optional<Choice> GuidedSearch::best_of_parts(const StrategyProblem& problem
     consider(part, name_, options_.level);
     if (which == Parts::kFirst) break;
   }
-  // Across slow links it can be fastest to communicate nothing at all.
+  // Across slow links it can be fastest to communicate nothing.
   for (std::size_t inner = 1; inner < pieces_.size(); ++inner) {
     if (pieces_[inner].axis == pieces_[inner - 1].axis) continue;
     whole();
@@ -352,58 +379,33 @@ void GuidedSearch::leave_out(StrategyProblem& problem, std::size_t num_pieces) c
                          [&](const AxisRef& piece) { return overlaps(axis, piece); });
     });
   };
-  std::map<std::pair<StrategyTableId, const void*>, StrategyTableId> narrowed;
-  const auto narrow = [&](NodeId id, const auto& candidates, auto is_left_out) {
-    ProblemNode& node = problem.nodes[id];
-    const auto [known, is_new] = narrowed.try_emplace({node.strategies, &candidates}, node.strategies);
-    if (is_new) {
-      StrategyTable table = problem.strategy_tables[node.strategies];
-      bool is_any_left = false;
-      for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (is_left_out(candidates[i])) table.costs[i].communication = kForbidden;
-        is_any_left = is_any_left || table.costs[i].communication < kForbidden;
-      }
-      if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
-    }
-    node.strategies = known->second;
-  };
+  Narrowing narrowing(problem);
   IdVector<NodeId, char> is_done(problem.nodes.size(), 0);  // a node may stand for the operators of several copies
   for (const OperatorId op : graph_.operators().ids()) {
     const NodeId node = model_.operator_nodes[op];
     if (graph_.operators()[op].is_copy || std::exchange(is_done[node], 1)) continue;
-    narrow(node, *model_.strategies[op], [&](const Strategy& strategy) {
+    narrowing.leave_out(node, *model_.strategies[op], 0, [&](const Strategy& strategy) {
       return uses(strategy.partial) || std::any_of(strategy.factors.begin(), strategy.factors.end(), uses);
     });
   }
   for (const VersionId id : versions_.all.ids()) {
     if (!model_.version_nodes[id] || std::exchange(is_done[*model_.version_nodes[id]], 1)) continue;
-    narrow(*model_.version_nodes[id], *model_.choices[id], [&](const ModelProblem::VersionChoice& choice) {
-      return uses(choice.layout.partial) || uses(cutting_axes(choice.layout));
-    });
+    narrowing.leave_out(*model_.version_nodes[id], *model_.choices[id], 0,
+                        [&](const ModelProblem::VersionChoice& choice) {
+                          return uses(choice.layout.partial) || uses(cutting_axes(choice.layout));
+                        });
   }
 }
 
 void GuidedSearch::cut_batch(StrategyProblem& problem, std::size_t num_pieces) const {
   const std::vector<AxisRef> cut(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(num_pieces));
-  std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> narrowed;
+  Narrowing narrowing(problem);
   IdVector<NodeId, char> is_done(problem.nodes.size(), 0);  // a node may stand for the operators of several copies
   for (const OperatorId op : graph_.operators().ids()) {
-    if (!batch_[op] || graph_.operators()[op].is_copy) continue;
-    if (std::exchange(is_done[model_.operator_nodes[op]], 1)) continue;
-    ProblemNode& node = problem.nodes[model_.operator_nodes[op]];
-    const auto [known, is_new] = narrowed.try_emplace({node.strategies, *batch_[op]}, node.strategies);
-    if (is_new) {
-      StrategyTable table = problem.strategy_tables[node.strategies];
-      const std::vector<Strategy>& strategies = *model_.strategies[op];
-      bool is_any_left = false;
-      for (std::size_t i = 0; i < strategies.size(); ++i) {
-        const bool is_sharded = strategies[i].factors[*batch_[op]] == cut;
-        is_any_left = is_any_left || (is_sharded && table.costs[i].communication < kForbidden);
-        if (!is_sharded) table.costs[i].communication = kForbidden;
-      }
-      if (is_any_left) known->second = problem.strategy_tables.push_back(std::move(table));
-    }
-    node.strategies = known->second;
+    const NodeId node = model_.operator_nodes[op];
+    if (!batch_[op] || graph_.operators()[op].is_copy || std::exchange(is_done[node], 1)) continue;
+    narrowing.leave_out(node, *model_.strategies[op], *batch_[op],
+                        [&](const Strategy& strategy) { return strategy.factors[*batch_[op]] != cut; });
   }
 }
 
