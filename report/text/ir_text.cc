@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "layouts/held_positions.h"
 #include "layouts/uneven.h"
 #include "program/last_run.h"
 #include "report/text/strategy_text.h"
@@ -193,21 +194,20 @@ std::string holds_text(const TensorLayout& layout, const DeviceMesh& mesh, const
 
 SliceText slice_text(const CollectiveStep& step, const DeviceMesh& mesh, const Shape& shape, std::int64_t point) {
   const Shape before = local_shape(step.before, shape);
-  const auto held = held_indices(step.before, mesh, shape, point);
-  const auto kept = held_indices(step.after, mesh, shape, point);
   Shape begin(shape.size(), 0), end = before, strides(shape.size(), 1);
   bool is_regular = true;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (kept[d].size() == held[d].size()) continue;
-    // The positions of the kept elements in the held ones: evenly spaced, unless the dimension is sharded in parts.
-    std::vector<std::int64_t> places;
-    for (const std::int64_t index : kept[d]) {
-      places.push_back(std::lower_bound(held[d].begin(), held[d].end(), index) - held[d].begin());
+    const HeldPositions held(step.before.dimensions[d], mesh, shape[d], point);
+    const HeldPositions kept(step.after.dimensions[d], mesh, shape[d], point);
+    if (kept.size() == held.size()) continue;
+    // The places of the kept elements among the held ones: evenly spaced, unless the dimension is sharded in parts.
+    const auto place = [&](std::int64_t i) { return held.num_before(kept[i]); };
+    begin[d] = place(0);
+    end[d] = place(kept.size() - 1) + 1;
+    if (kept.size() > 1) strides[d] = place(1) - place(0);
+    for (const std::int64_t block : kept.block_sizes()) {
+      if (block < kept.size()) is_regular = is_regular && place(block) - place(block - 1) == strides[d];
     }
-    begin[d] = places.front();
-    end[d] = places.back() + 1;
-    if (places.size() > 1) strides[d] = places[1] - places[0];
-    for (std::size_t i = 1; i < places.size(); ++i) is_regular = is_regular && places[i] - places[i - 1] == strides[d];
   }
   SliceText text;
   text.call = fmt::format("{}, {}, {}", tuple_text(begin), tuple_text(end), tuple_text(strides));

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "layouts/held_positions.h"
 #include "report/text/text_table.h"
 
 namespace shardplan {
@@ -19,21 +21,43 @@ using Positions = std::vector<std::int64_t>;
 constexpr std::int64_t kMostRows = 16;
 constexpr std::int64_t kMostColumns = 8;
 constexpr std::int64_t kMostDevices = 1024;
-constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;  // of all dimensions, visited for each device
+constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;  // of all dimensions, times devices
 constexpr std::size_t kMostWidth = 96;
+constexpr std::size_t kMostText = 14;  // of one list of ranges
 
-/// "0-3", "0-1,4-5": ascending numbers, neighbours joined; long lists end in dots.
-std::string ranges_text(const Positions& numbers) {
-  constexpr std::size_t kMost = 14;
+/// Intervals of neighbouring numbers, as many of the first ones as a text of `kMostText` characters can show.
+using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Intervals intervals(const Positions& numbers) {
+  Intervals result;
+  for (const std::int64_t number : numbers) {
+    if (!result.empty() && result.back().second + 1 == number) {
+      result.back().second = number;
+    } else if (result.size() > kMostText) {
+      break;
+    } else {
+      result.emplace_back(number, number);
+    }
+  }
+  return result;
+}
+
+Intervals intervals(const HeldPositions& held) {
+  Intervals result;
+  const std::int64_t length = held.interval_length();
+  for (std::int64_t i = 0; i < held.size() && result.size() <= kMostText; i += length) {
+    result.emplace_back(held[i], held[std::min(i + length, held.size()) - 1]);
+  }
+  return result;
+}
+
+/// "0-3", "0-1,4-5"; long lists end in dots.
+std::string ranges_text(const Intervals& ranges) {
   std::string text;
-  for (std::size_t begin = 0; begin < numbers.size();) {
-    std::size_t end = begin + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    const std::string run =
-        end - begin == 1 ? std::to_string(numbers[begin]) : fmt::format("{}-{}", numbers[begin], numbers[end - 1]);
-    if (text.size() + run.size() > kMost) return text + (text.empty() ? run : ",...");
-    text += (text.empty() ? "" : ",") + run;
-    begin = end;
+  for (const auto& [first, last] : ranges) {
+    const std::string range = first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+    if (text.size() + range.size() > kMostText) return text + (text.empty() ? range : ",...");
+    text += (text.empty() ? "" : ",") + range;
   }
   return text;
 }
@@ -65,15 +89,17 @@ std::string layout_grid(const TensorLayout& layout, const DeviceMesh& mesh, cons
   if (has_columns && layout.dimensions[across].num_pieces() > kMostColumns) return {};
 
   // The pieces in ascending order of their first position, and the ranks that hold each pair of them.
-  std::map<Positions, std::map<Positions, Positions>> holders;
-  std::vector<Positions> fixed;  // the pieces of rank 0 in the further dimensions
+  std::map<Intervals, std::map<Intervals, Positions>> holders;
+  std::vector<Intervals> fixed;  // the pieces of rank 0 in the further dimensions
   for (std::int64_t point = 0; point < mesh.num_devices(); ++point) {
-    std::vector<Positions> held = held_indices(layout, mesh, shape, point);
-    std::vector<Positions> rest;
-    for (std::size_t i = 2; i < sharded.size(); ++i) rest.push_back(held[sharded[i]]);
+    const auto piece = [&](std::size_t dimension) {
+      return intervals(HeldPositions(layout.dimensions[dimension], mesh, shape[dimension], point));
+    };
+    std::vector<Intervals> rest;
+    for (std::size_t i = 2; i < sharded.size(); ++i) rest.push_back(piece(sharded[i]));
     if (point == 0) fixed = rest;
     if (rest != fixed) continue;
-    holders[held[down]][has_columns ? held[across] : Positions()].push_back(point);
+    holders[piece(down)][has_columns ? piece(across) : Intervals()].push_back(point);
   }
 
   std::vector<Align> columns{Align::kRight};
@@ -87,7 +113,7 @@ std::string layout_grid(const TensorLayout& layout, const DeviceMesh& mesh, cons
   table.add(head);
   for (const auto& [piece, cells] : holders) {
     std::vector<TextTable::Cell> row{ranges_text(piece)};
-    for (const auto& [other, ranks] : cells) row.push_back(ranges_text(ranks));
+    for (const auto& [other, ranks] : cells) row.push_back(ranges_text(intervals(ranks)));
     table.add(row);
   }
   std::string text = table.to_string(indent);

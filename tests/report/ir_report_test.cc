@@ -26,6 +26,27 @@ TEST(IrTextTest, NamesGroupsByAHashThatIsEqualEverywhere) {
   EXPECT_EQ(group_of(mesh, parse_axes("{y:(2)2}", mesh), 6).ranks, (std::vector<std::int64_t>{6, 7}));
 }
 
+/// A list of the positions would take terabytes.
+TEST(IrTextTest, SlicesOfLongDimensionsTakeNoTime) {
+  const DeviceMesh mesh = DeviceMesh::parse("x=8");
+  const auto slice = [&](const char* after, const Shape& shape) {
+    CollectiveStep step;
+    step.kind = CollectiveKind::kSlice;
+    step.axes = parse_axes("{x}", mesh);
+    step.before = TensorLayout::replicated(shape.size());
+    step.after = parse_layout(after, mesh);
+    step.to_dim = 0;
+    return slice_text(step, mesh, shape, 3);
+  };
+  const SliceText text = slice("[{x}]", {std::int64_t{8} << 40});
+  EXPECT_EQ(text.call, "(3298534883328), (4398046511104), (1)");
+  EXPECT_EQ(text.formula, "rank r takes (1099511627776r) to (1099511627776r+1099511627776)");
+  const SliceText spaced = slice("[(2199023255552:{}, 8:{x})]", {std::int64_t{16} << 40});
+  EXPECT_EQ(spaced.call, "(3), (17592186044412), (8)");
+  const SliceText in_parts = slice("[(2:{}, 4398046511104:{x})]", {std::int64_t{8} << 40});
+  EXPECT_EQ(in_parts.formula, "in pieces, as the layout says");
+}
+
 TEST(IrReportTest, BeginHasFullShapesAndNothingInserted) {
   const std::string text = begin_report(block_plan());
   EXPECT_EQ(lines_from(text, "# 8 devices", 4),
