@@ -101,7 +101,7 @@ Command compare_command() {
       {"configs/mlp.yaml --cluster dgx-a100x2", "on another cluster"},
       {"configs/mlp.yaml --costs mindspore", "also the choice of MindSpore's cost model, and its value for the others"},
   };
-  command.options = planning_options(arguments->planning);
+  command.options = planning_options(arguments->planning, SavesStrategies::kNo);
   command.options.insert(command.options.begin(), {"", {model_argument(arguments->planning)}});
   command.options.push_back(
       {"Output",

@@ -257,8 +257,8 @@ Option model_argument(PlanningArguments& arguments) {
       .completed_by(Completion::kFile);
 }
 
-std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
-  return {
+std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStrategies saves) {
+  std::vector<OptionGroup> groups = {
       {"Model and cluster",
        {option("--cluster", "CLUSTER", &arguments.cluster,
                fmt::format("a preset ({}; with xN for N nodes, as dgx-a100x8) or a cluster file", preset_list()))
@@ -272,9 +272,6 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
                "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
         option("--strategy-ckpt-load-file", "FILE", &arguments.strategy_load_file,
                "fix the strategies that an earlier plan saved in this file; the rest is searched")
-            .completed_by(Completion::kFile),
-        option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
-               "write the plan's strategies into this file")
             .completed_by(Completion::kFile),
         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
       {"Search",
@@ -310,6 +307,13 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments) {
                "threads of the search; 1 if not given. Idle processors help without changing the plan",
                from_to(1, 64))}},
   };
+  if (saves == SavesStrategies::kYes) {
+    std::vector<Option>& of_model = groups.front().options;
+    of_model.insert(of_model.end() - 1, option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
+                                               "write the plan's strategies into this file")
+                                            .completed_by(Completion::kFile));
+  }
+  return groups;
 }
 
 Option html_option(std::string& file) {

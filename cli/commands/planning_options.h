@@ -47,8 +47,10 @@ struct WrittenPerDevice : InputError {
 
 /// MODEL.
 Option model_argument(PlanningArguments& arguments);
+/// Whether a command can save strategies: one that shows several plans has none to save.
+enum class SavesStrategies { kNo, kYes };
 /// The options for planning and searching, in two groups. `arguments` must outlive the table.
-std::vector<OptionGroup> planning_options(PlanningArguments& arguments);
+std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStrategies saves = SavesStrategies::kYes);
 
 /// --html FILE, of commands that show plans.
 Option html_option(std::string& file);

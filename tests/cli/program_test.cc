@@ -41,6 +41,8 @@ const ExitCase kExits[] = {
     {"operators Relu", kBadInput, "did you mean 'ReLU'?"},
     {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, ""},
     {"compare configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
+    {"compare configs/mlp.yaml --strategy-ckpt-save-file s.json", kUsage,
+     "there is no option '--strategy-ckpt-save-file'"},
     {"redistribute --mesh x=2,y=8 --shape 64x64 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, "ascend-910x2"},
     {"redistribute --mesh x=2,y=3 --shape 6x6 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, ""},
     {"validate configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
