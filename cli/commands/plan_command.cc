@@ -31,9 +31,9 @@ namespace {
 struct PlanArguments {
   PlanningArguments planning;
   std::string out;
-  std::string html;        // a file; empty: none
-  int alternatives = 0;    // number of decisions with alternatives on the page
-  std::string rank = "0";  // or "all"
+  std::string html;                 // a file; empty: none
+  int alternatives = 0;             // number of decisions with alternatives on the page
+  std::optional<std::string> rank;  // a number or "all"
   std::string trace;
   std::string dot;
   bool validate = false;
@@ -81,21 +81,29 @@ int does_not_fit(const PreparedPlan& planned, bool json) {
   return kNoFeasiblePlan;
 }
 
-int plan_model(PlanArguments arguments) {
-  arguments.planning.proves = arguments.validate;
-  arguments.planning.shows_data_parallel = true;
-  PreparedPlan& planned = until_exit(plan_or_load(arguments.planning));
+/// Refuses options about files that are not written.
+void check_written(const PlanArguments& arguments) {
   if (arguments.alternatives > 0 && arguments.html.empty()) {
     throw InputError(SourcePlace{}, "--alternatives {}: they are shown on the page written by --html FILE",
                      arguments.alternatives);
   }
+  if (arguments.rank && arguments.out.empty()) {
+    throw InputError(SourcePlace{}, "--rank {}: the programs of ranks are written by --out FOLDER", *arguments.rank);
+  }
+}
+
+int plan_model(PlanArguments arguments) {
+  arguments.planning.proves = arguments.validate;
+  arguments.planning.shows_data_parallel = true;
+  check_written(arguments);
+  PreparedPlan& planned = until_exit(plan_or_load(arguments.planning));
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
   const int workers = plan.program.workers;
   if (plan.baselines.empty()) {
     plan.baselines.push_back(workers > 1 ? planned.planning->one_worker(plan) : planned.planning->data_parallel());
   }
-  const std::vector<std::int64_t> ranks = ranks_of(arguments.rank, workers * plan.mesh.num_devices());
+  const std::vector<std::int64_t> ranks = ranks_of(arguments.rank.value_or("0"), workers * plan.mesh.num_devices());
 
   std::optional<Proof> proof;
   if (arguments.validate) {
@@ -163,10 +171,10 @@ int run(const PlanArguments& arguments) {
           "the model is written per device: --html, --trace, --dot, --alternatives, --verbose and --validate are "
           "for plans; `validate --against FILE` runs it beside a model in the view of all devices");
     }
-    if (arguments.rank != "0" && arguments.rank != "all") {
+    if (arguments.rank && *arguments.rank != "all") {
       throw InputError({arguments.planning.model, 0, 0},
                        "--rank {}: for a model written per device --out always writes the files of all ranks",
-                       arguments.rank);
+                       *arguments.rank);
     }
     return plan_local_model(found, arguments.planning, arguments.out, arguments.json);
   }
@@ -208,8 +216,10 @@ Command plan_command() {
         option("--alternatives", "N", &arguments->alternatives,
                "add the alternatives of the N most expensive decisions to the page; each takes several searches",
                from_to(0, 1000)),
-        option("--rank", "RANK", &arguments->rank,
-               "the device whose program step_parallel_end.ir shows; all: also a folder rank_R for each device"),
+        option(
+            "--rank", "RANK", &arguments->rank,
+            "the device whose program step_parallel_end.ir shows, 0 if not given; all: also a folder rank_R for each "
+            "device"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
         flag("--verbose", arguments->verbose,

@@ -217,6 +217,13 @@ PlanningJob read_job(const PlanningArguments& arguments) {
   return job;
 }
 
+/// Refuses options that have no effect at the plan's level.
+void check_level(const PlanningArguments& arguments, Level level) {
+  if (!arguments.memory_slack || level == Level::kMemory) return;
+  throw InputError(SourcePlace{}, "--memory-slack {}: it has an effect at level 1 only; this plan is of level {}",
+                   *arguments.memory_slack, number_of(level));
+}
+
 void report_progress(const SearchProgress& found) {
   if (found.cost) answer_found();
 }
@@ -351,6 +358,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   limit_time(arguments.time_limit.value_or(0));
   begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
   PlanningJob job = read_job(arguments);
+  check_level(arguments, job.options.level);
   if (job.model->parallel.searches_mesh) {
     begin_phase("planning", PhaseEnd::kAtOnce);
     result = plan_in_all_shapes(job);

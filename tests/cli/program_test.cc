@@ -28,6 +28,11 @@ const ExitCase kExits[] = {
     {"plam", kUsage, "did you mean 'plan'?"},
     {"plan", kUsage, "MODEL is missing"},
     {"plan configs/mlp.yaml --level 3", kUsage, "--level 3: expected a whole number from 0 to 2"},
+    {"plan configs/mlp.yaml --alternatives 2", kBadInput, "--html FILE"},
+    {"plan configs/mlp.yaml --rank 1", kBadInput, "--rank 1: the programs of ranks are written by --out FOLDER"},
+    {"plan configs/mlp.yaml --memory-slack 0.1", kBadInput, "at level 1 only; this plan is of level 0"},
+    {"plan configs/mlp.yaml --memory-slack 0.1 --level 1", kDone, ""},
+    {"compare configs/mlp.yaml --memory-slack 0.1", kDone, ""},
     {"plan no_such_file.yaml", kBadInput, "no_such_file.yaml: error: "},
     {"plan configs/mlp.yaml --dim B=1", kBadInput, "5 errors"},
     {"plan configs/mlp.yaml --cluster nowhere", kBadInput, "nowhere"},
@@ -131,7 +136,7 @@ TEST(ProgramTest, RankTablesAndRanks) {
     EXPECT_FALSE(one.empty());
     EXPECT_EQ(content_of(folder.at(all)), one) << all;
   }
-  EXPECT_EQ(run_program("plan configs/mnist-train.yaml --rank 8", folder.path()).exit_code, kBadInput);
+  EXPECT_EQ(run_program("plan configs/mnist-train.yaml --out out --rank 8", folder.path()).exit_code, kBadInput);
 }
 
 TEST(ProgramTest, StopsWhenInterrupted) {
