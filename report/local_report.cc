@@ -40,6 +40,16 @@ std::vector<CommunicationLine> lines_of(const LocalPlan& plan) {
   return lines;
 }
 
+/// "rank 3 ends last"; if several do, the first of them stands for what follows: "all ranks end together; rank 0".
+std::string last_ranks(const LocalPlan& plan) {
+  const auto last = static_cast<std::size_t>(std::count_if(
+      plan.ranks.begin(), plan.ranks.end(), [&](const LocalRank& rank) { return rank.end == plan.step; }));
+  if (last == 1 && plan.ranks.size() > 1) return fmt::format("rank {} ends last", plan.slowest());
+  if (last == 1) return "rank 0";
+  return fmt::format("{} end together; rank {}",
+                     last == plan.ranks.size() ? "all ranks" : fmt::format("{} of the ranks", last), plan.slowest());
+}
+
 /// As many names as fit a line.
 std::string some_names(const std::vector<std::string>& names) {
   const auto shown = static_cast<std::ptrdiff_t>(std::min(names.size(), kMostTensors));
@@ -106,8 +116,8 @@ std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder
   text += fmt::format("  {:<9}   {} of {} on rank {}\n", plan.fits() ? "fits" : "too large",
                       format_bytes(largest.peak()), format_bytes(plan.usable), plan.largest());
   text += figure_line("step", format_time(plan.step),
-                      fmt::format("rank {} ends last: kernels {}, communications {}, {} of them exposed",
-                                  plan.slowest(), format_time(slowest.computation), format_time(slowest.communication),
+                      fmt::format("{}: kernels {}, communications {}, {} of them exposed", last_ranks(plan),
+                                  format_time(slowest.computation), format_time(slowest.communication),
                                   format_time(slowest.end - slowest.computation)));
   const std::vector<CommunicationLine> lines = lines_of(plan);
   if (!lines.empty()) {
@@ -128,9 +138,11 @@ std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder
   return text;
 }
 
+std::string_view local_plan_schema_name() { return "shardplan.local_plan/1"; }
+
 std::string local_plan_json(const LocalPlan& plan) {
   Json json;
-  json["schema"] = "shardplan.local_plan/1";
+  json["schema"] = local_plan_schema_name();
   json["model"] = plan.model->name;
   json["cluster"] = plan.cluster.name;
   json["training"] = plan.model->training.has_value();

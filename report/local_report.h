@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "planner/local_plan.h"
 #include "simulator/local/local_simulation.h"
@@ -11,6 +12,10 @@ namespace shardplan {
 /// The costs of a model written per device, as terminal text or as one JSON document ("shardplan.local_plan/1").
 std::string local_plan_text(const LocalPlan& plan, const std::string& out_folder = {});
 std::string local_plan_json(const LocalPlan& plan);
+
+/// "shardplan.local_plan/1", and the JSON Schema of such a document.
+std::string_view local_plan_schema_name();
+std::string local_plan_schema();
 
 /// step_parallel_end.ir of one rank: the operators it runs, including its communication.
 std::string local_ir(const LocalPlan& plan, std::size_t rank);

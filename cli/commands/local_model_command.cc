@@ -17,7 +17,7 @@
 namespace shardplan {
 namespace {
 
-/// Refuses options of the search, which does not take place.
+/// Refuses options of the search, which does not take place, and of the schedule, which the file determines.
 void refuse_search(const PlanningArguments& arguments) {
   std::vector<std::string> given;
   const auto add = [&](const char* name, bool is_given) {
@@ -32,12 +32,18 @@ void refuse_search(const PlanningArguments& arguments) {
   add("--layers", arguments.layers.has_value());
   add("--memory-slack", arguments.memory_slack.has_value());
   add("--memory", arguments.memory.has_value());
-  add("--overlap", arguments.overlap.has_value());
   add("--work-limit", arguments.work_limit.has_value());
   add("--threads", arguments.threads.has_value());
-  if (given.empty()) return;
-  throw InputError({arguments.model, 0, 0}, "{} has no effect: the model is written per device, so nothing is searched",
-                   fmt::join(given, ", "));
+  if (!given.empty()) {
+    throw InputError({arguments.model, 0, 0},
+                     "{} has no effect: the model is written per device, so there is nothing to search or to lay out",
+                     fmt::join(given, ", "));
+  }
+  if (arguments.overlap) {
+    throw InputError({arguments.model, 0, 0},
+                     "--overlap has no effect: the model is written per device, so its file determines the order, and "
+                     "communications always overlap with kernels that do not read their results");
+  }
 }
 
 }  // namespace

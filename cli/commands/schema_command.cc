@@ -5,6 +5,7 @@
 #include "cli/terminal.h"
 #include "model/model_schema.h"
 #include "report/cluster_schema.h"
+#include "report/local_report.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {
@@ -17,10 +18,15 @@ Command schema_command() {
   command.summary = "Print the JSON Schema of model files, cluster files or plan.json";
   command.examples = {{"model", "for completion and checking of model files in editors"},
                       {"cluster", "the same for cluster files"},
-                      {"plan", "the format of plan.json"}};
-  command.options = {{"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "cluster", "plan"}))}}};
+                      {"plan", "the format of plan.json"},
+                      {"local-plan", "the format of plan.json of a model written per device"}};
+  command.options = {
+      {"", {argument("NAME", name.get(), "the kind of file", one_of({"model", "cluster", "plan", "local-plan"}))}}};
   command.action = [name] {
-    print(*name == "model" ? model_schema() : *name == "cluster" ? cluster_schema() : plan_schema());
+    print(*name == "model"     ? model_schema()
+          : *name == "cluster" ? cluster_schema()
+          : *name == "plan"    ? plan_schema()
+                               : local_plan_schema());
     return kDone;
   };
   return command;

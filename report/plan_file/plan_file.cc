@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json_tree.h"
 #include "layouts/uneven.h"
+#include "report/local_report.h"
 #include "report/plan_file/plan_json.h"
 
 namespace shardplan {
@@ -251,6 +252,12 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
   const std::string_view own = plan_schema_name();
   const std::size_t dot = schema.find('.', schema.find('/') == std::string::npos ? 0 : schema.find('/'));
   if (schema.substr(0, dot) != own) {  // shardplan.plan/1.2 is accepted too
+    if (schema.substr(0, dot) == local_plan_schema_name()) {
+      root["schema"].fail(fmt::format(
+          "'{}': these are the costs of {}, a model written per device; they hold no plan to read back, so give the "
+          "model's file instead",
+          schema, root["model"].text()));
+    }
     root["schema"].fail(fmt::format("found '{}', this version reads '{}'", schema, own));
   }
   PlanFile plan;
