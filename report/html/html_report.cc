@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "model/model_source.h"
 #include "report/html/page_data.h"
 #include "report/metrics/plan_metrics.h"
@@ -57,6 +59,13 @@ std::string static_table(const Json& plan) {
   return text + "</table>\n";
 }
 
+/// A number, null if work is repeated, or "inf" if nothing is communicated.
+Json ratio_data(const StepTime& time) {
+  const std::optional<double> value = ratio(time);
+  if (!value) return Json();
+  return std::isfinite(*value) ? Json(*value) : Json("inf");
+}
+
 Json row_data(const ComparedPlan& row) {
   return {row.name,
           row.objective,
@@ -65,8 +74,8 @@ Json row_data(const ComparedPlan& row) {
           row.time.communication,
           row.time.repeated,
           row.peak,
-          ratio_text(row.time),
-          row.gap ? gap_text(row.gap) : "",
+          ratio_data(row.time),
+          row.gap ? Json(100 * *row.gap) : Json(),
           row.fits};
 }
 

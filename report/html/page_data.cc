@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t kMostMemoryPoints = 4000;
 constexpr std::size_t kMostAlive = 300;
 constexpr Picoseconds kNanosecond = 1000;
+constexpr char kComputeLane[] = "compute";
 
 std::string_view kind_text(TensorKind kind) {
   switch (kind) {
@@ -163,6 +164,16 @@ class PageData {
     return found->second;
   }
 
+  std::size_t lane_of_worker(int worker) { return lane_of(fmt::format("worker {}", worker)); }
+
+  /// With several workers, one lane for all that a worker does.
+  std::size_t lane_of(const Instruction& instruction) {
+    if (plan_.program.workers > 1) return lane_of_worker(worker_of(plan_.program, instruction));
+    if (!is_communication(instruction)) return lane_of(kComputeLane);
+    const std::vector<AxisRef> axes = axes_of(instruction);
+    return lane_of(axes.empty() ? "links" : plan_.mesh.axes()[axes.front().axis].name);
+  }
+
   std::vector<AxisRef> axes_of(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kHalo) return instruction.step->axes;
     std::vector<AxisRef> axes;
@@ -197,7 +208,9 @@ class PageData {
 
   void add_instructions() {
     const std::vector<OverlappedTimeline::Span> spans = plan_.spans();
-    lane_of("compute");
+    const int workers = plan_.program.workers;
+    for (int worker = 0; workers > 1 && worker < workers; ++worker) lane_of_worker(worker);
+    if (workers == 1) lane_of(kComputeLane);
     std::size_t first = 0;  // of the bucket
     for (std::size_t i = 0; i < plan_.program.instructions.size(); ++i) {
       const Instruction& instruction = plan_.program.instructions[i];
@@ -206,23 +219,27 @@ class PageData {
       if (i >= end_of_bucket(plan_.program, first)) first = i;
       const bool is_critical = !path_.shares.empty() && path_.shares[first].time > 0;
       if (op) (is_comm ? communication_ : computation_)[row_of_[*op]] += instruction.time_of_step();
-      std::size_t ref = 0, lane = 0;
+      std::int64_t ref = 0;
       if (is_comm) {
-        ref = comm_of(instruction, op);
-        CollectiveSum& sum = comm_sums_[ref];
+        const std::size_t comm = comm_of(instruction, op);
+        ref = -1 - static_cast<std::int64_t>(comm);
+        CollectiveSum& sum = comm_sums_[comm];
         sum.count += instruction.runs;
         sum.bytes += instruction.runs * group_bytes(plan_.program, instruction);
         sum.time += instruction.time_of_step();
-        const std::vector<AxisRef> axes = axes_of(instruction);
-        lane = lane_of(axes.empty() ? "links" : plan_.mesh.axes()[axes.front().axis].name);
       } else if (op) {
-        ref = row_of_[*op];
+        ref = static_cast<std::int64_t>(row_of_[*op]);
       }
       // Each of several collectives in one bucket takes the bucket's time.
       const Picoseconds length = spans[i].end - spans[i].begin;
-      if (length >= kNanosecond && (is_comm || op)) {
+      if (length < kNanosecond || !(is_comm || op)) continue;
+      const auto add_in = [&](std::size_t lane) {
         items_.push_back({lane, spans[i].begin / kNanosecond, length / kNanosecond, ref});
         if (is_critical) items_.back().push_back(1);
+      };
+      add_in(lane_of(instruction));
+      if (instruction.kind == InstructionKind::kSend) {
+        add_in(lane_of_worker(result_worker(plan_.program, instruction)));
       }
     }
   }

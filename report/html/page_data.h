@@ -18,8 +18,8 @@ namespace shardplan {
 ///           alt: [strategy, change of step, change of peak, why]}, in program order
 ///   edges  [from, to, tensor] between forward operators, as positions in `ops`
 ///   comms  {k: collective, a: axes, w: from where to where, n: times, b: bytes, t: picoseconds, to: position in `ops`}
-///   lanes, timeline [lane, start, length, position in ops or comms, 1 if the critical path runs through it] in
-///           nanoseconds; memory [time, bytes]
+///   lanes, timeline [lane, start, length, position in ops, or -1 - position in comms, 1 if the critical path runs
+///           through it] in nanoseconds; memory [time, bytes]
 ///   path   [class, forward, backward, update, slowed] of the critical path
 ///   alive  [tensor, kind, layout, bytes, values] at the peak;  stored [tensor, kind, shape, layout, bytes, whole, copies]
 Json page_data(const Plan& plan, const std::string& name, const std::vector<ExplainedDecision>& decisions);

@@ -71,7 +71,7 @@ function matches(op) {
 function table(columns, rows, options = {}) {
   let order = options.order ?? -1, down = true, shown = options.shown || 20;
   const body = make("tbody"), head = make("tr"), more = make("button", { on: { click: () => { shown = Infinity; draw(); } } });
-  const value = (row, i) => { const cell = columns[i].value(row); return typeof cell === "number" ? cell : String(cell).toLowerCase(); };
+  const value = (row, i) => { const cell = columns[i].value(row); return cell == null ? -Infinity : typeof cell === "number" ? cell : String(cell).toLowerCase(); };
   columns.forEach((column, i) => head.append(make("th", { class: column.show ? "n" : null, scope: "col" },
     make("button", { on: { click: () => { down = order === i ? !down : true; order = i; draw(); } } }, column.name))));
   function draw() {
@@ -91,7 +91,7 @@ function table(columns, rows, options = {}) {
     more.hidden = list.length <= shown; more.textContent = "all " + list.length;
   }
   draw();
-  const csv = make("button", { on: { click: () => navigator.clipboard && navigator.clipboard.writeText([columns.map((column) => column.name), ...rows.map((row) => columns.map((column) => '"' + String(column.value(row)).replace(/"/g, '""') + '"'))].map((line) => line.join(",")).join("\n")) } }, "copy as CSV");
+  const csv = make("button", { on: { click: () => navigator.clipboard && navigator.clipboard.writeText([columns.map((column) => column.name), ...rows.map((row) => columns.map((column) => '"' + String(column.value(row) ?? "").replace(/"/g, '""') + '"'))].map((line) => line.join(",")).join("\n")) } }, "copy as CSV");
   const box = make("div", {}, make("table", {}, make("thead", {}, head), body), more, " ", csv);
   box.redraw = draw;
   return box;
@@ -230,7 +230,10 @@ function commDetails(comm) {
 
 // --- timeline and memory, on one axis of time -----------------------------------------------------------------------------
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-function span() { const p = plan(), end = Math.max(1, ...p.timeline.slice(-50).map((item) => item[1] + item[2]), p.memory.length ? p.memory[p.memory.length - 1][0] : 0); return [state.from * end, state.to * end, end]; }
+/// What an item of the timeline shows: the position of an operator or of a collective, null if it shows the other.
+const opOf = (item) => item[3] >= 0 ? item[3] : null, commOf = (item) => item[3] < 0 ? -1 - item[3] : null;
+/// What is seen of the step, from and to, and the step's end, in nanoseconds.
+function span() { const end = Math.max(1, plan().step / 1000); return [state.from * end, state.to * end, end]; }
 /// With micro-batches only the first run of the loop is listed: a box where the others run.
 function drawLoop(pen, x, width, height) {
   if (!plan().loop) return;
@@ -251,13 +254,13 @@ function drawTimeline() {
   const canvas = document.getElementById("timeline"), lanes = plan().lanes, row = 30, [pen, width] = prepare(canvas, row * lanes.length + 18), [from, to] = span();
   const x = (t) => margin + (t - from) / (to - from) * (width - margin);
   lanes.forEach((lane, i) => { pen.fillStyle = colour("--text"); pen.fillText(lane, 6, row * i + 19); });
-  for (const [lane, start, length, ref, critical] of plan().timeline) {
+  for (const item of plan().timeline) {
+    const [lane, start, length, , critical] = item, op = opOf(item), comm = commOf(item);
     if (start + length < from || start > to) continue;
     const a = Math.max(x(start), margin), b = Math.max(x(start + length), a + 0.6);
-    const on = lane === 0 ? ref === state.op : ref === state.comm || plan().comms[ref].to === state.op && state.op != null;
+    const on = comm == null ? op === state.op : comm === state.comm || plan().comms[comm].to === state.op && state.op != null;
     const axis = plan().axes.findIndex((entry) => entry[0] === lanes[lane]);
-    const pass = lane === 0 ? plan().ops[ref].p : 0;
-    pen.fillStyle = on ? colour("--error") : lane === 0 ? colour("--bar" + pass) : colour("--axis" + Math.max(axis, 0) % 4);
+    pen.fillStyle = on ? colour("--error") : comm == null ? colour("--bar" + plan().ops[op].p) : colour("--axis" + Math.max(axis, 0) % 4);
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
     if (critical) { pen.fillStyle = colour("--text"); pen.fillRect(a, row * lane + row - 4, b - a, 2); }
   }
@@ -291,7 +294,10 @@ function brush(from, to) {
   state.brush = to > from ? [from, to] : null; state.within = null;
   if (state.brush) {
     state.within = { ops: new Set(), comms: new Set() };
-    for (const [lane, start, length, ref] of plan().timeline) if (start < to && start + length > from) (lane === 0 ? state.within.ops : state.within.comms).add(ref);
+    for (const item of plan().timeline) {
+      if (item[1] >= to || item[1] + item[2] <= from) continue;
+      if (commOf(item) == null) state.within.ops.add(opOf(item)); else state.within.comms.add(commOf(item));
+    }
   }
   remember(); drawTimeline(); drawBrush(); tables.forEach((entry) => entry.redraw());
 }
@@ -315,11 +321,11 @@ function timelineAt(event) {
   return plan().timeline.find((item) => item[0] === lane && item[1] - slack <= t && t <= item[1] + item[2] + slack);
 }
 function timelineKey(event) {
-  const items = plan().timeline, lane = state.comm != null ? null : 0;
+  const items = plan().timeline;
   if (event.key === "+" || event.key === "=") zoom(0.5); else if (event.key === "-") zoom(2);
   else if (event.key === "ArrowLeft") pan(-0.2); else if (event.key === "ArrowRight") pan(0.2);
   else if (event.key === "s") brush(span()[0], state.brush && state.brush[0] === span()[0] && state.brush[1] === span()[1] ? 0 : span()[1]);
-  else if (event.key === ".") { const item = items.find((entry) => entry[0] === lane ? entry[3] === state.op : entry[0] > 0 && entry[3] === state.comm); if (item) { const end = span()[2]; state.from = Math.max(0, (item[1] - 4 * item[2]) / end); state.to = Math.min(1, (item[1] + 5 * item[2]) / end); drawTimeline(); drawMemory(); } }
+  else if (event.key === ".") { const item = items.find((entry) => state.comm != null ? commOf(entry) === state.comm : state.op != null && opOf(entry) === state.op); if (item) { const end = span()[2]; state.from = Math.max(0, (item[1] - 4 * item[2]) / end); state.to = Math.min(1, (item[1] + 5 * item[2]) / end); drawTimeline(); drawMemory(); } }
   else return;
   event.preventDefault();
 }
@@ -377,7 +383,8 @@ function levelTable() {
     { name: "plan", value: (row) => row[0], draw: (row) => { const i = data.plans.findIndex((entry) => entry.name === row[0]); return i < 0 ? row[0] : make("a", { href: "#plan=" + i, on: { click: (event) => { event.preventDefault(); showPlan(i); } } }, row[0]); } },
     { name: "for", value: (row) => row[1] }, { name: "step", value: (row) => row[2], show: time }, { name: "compute", value: (row) => row[3], show: time },
     { name: "communication", value: (row) => row[4], show: time }, { name: "repeated", value: (row) => row[5], show: time }, { name: "peak", value: (row) => row[6], show: bytes },
-    { name: "ratio", value: (row) => row[7] }, { name: "gap, %", value: (row) => row[8] },
+    { name: "ratio", value: (row) => row[7] === "inf" ? Infinity : row[7], show: (v) => v == null ? "-" : v === Infinity ? "inf" : digits(v) },
+    { name: "gap, %", value: (row) => row[8], show: (v) => v == null ? "" : (v > 0 ? Math.max(v, 0.1) : 0).toFixed(1) },
     { name: "step and memory", value: (row) => row[2], draw: (row) => make("div", {}, bar(row[2] / most), bar(row[6] / mostBytes, "m"), row[9] ? null : make("span", { class: "error" }, "does not fit")) }], data.rows);
 }
 /// In what plans differ: operators by row, plans by column.
@@ -406,7 +413,7 @@ function draw() {
       make("details", {}, make("summary", {}, "as the terminal shows it"), document.getElementById("text").content.cloneNode(true))),
     section(2, "Graph", make("p", {}, search, " ", make("button", { "aria-pressed": String(state.backward), on: { click: () => { state.backward = !state.backward; draw(); } } }, "backward and update"), " ", ...p.axes.map((axis, i) => make("span", { class: "chip key" }, make("i", { class: "a" + i % 4 }, letters()[i]), make("i", {}, axis[0] + "=" + axis[1])))),
       make("div", { class: "columns" }, make("div", { class: "scroll", id: "graph" }), make("div", { class: "panel scroll", id: "details", "aria-live": "polite" }))),
-    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans, Shift and drag, or s, filters the tables by time" + (p.path.length ? "; underlined is what the critical path runs through" : "")), make("p", { class: "brushed", "aria-live": "polite" }), pathTable()),
+    section(3, "Timeline", make("canvas", { id: "timeline", tabindex: "0", role: "img", "aria-label": "timeline of one step: " + p.timeline.length + " instructions in lanes " + p.lanes.join(", ") }), make("p", { class: "quiet" }, (p.lanes[0] === "compute" ? "" : "a lane is all that a worker does; ") + "compute: forward in full colour, backward paler, update palest; wheel or + - zooms, drag pans, Shift and drag, or s, filters the tables by time" + (p.path.length ? "; underlined is what the critical path runs through" : "")), make("p", { class: "brushed", "aria-live": "polite" }), pathTable()),
     section(4, "Memory", make("canvas", { id: "memory", role: "img", "aria-label": "bytes in use over the step, at most " + bytes(p.peak) }), make("h3", {}, "alive at the peak, " + time(p.peak_at * 1000)), aliveTable),
     section(5, "Plans side by side", levelTable(), differences()),
     section(6, "Tables", make("p", { class: "brushed" }), make("details", { open: true }, make("summary", {}, ops.reduce((sum, op) => sum + op.c, 0) + " operators"), opTable), make("details", { open: true }, make("summary", {}, p.comms.reduce((sum, c) => sum + c.n, 0) + " collectives a step"), commTable), make("details", { open: true }, make("summary", {}, "where each tensor is stored"), storedTable)),
@@ -423,7 +430,7 @@ function draw() {
   const canvas = document.getElementById("timeline");
   let held = null;
   let begun = null, isBrushed = false;
-  canvas.addEventListener("click", (event) => { if (isBrushed) return; const item = timelineAt(event); if (item) select(item[0] === 0 ? { op: item[3] } : { comm: item[3] }); });
+  canvas.addEventListener("click", (event) => { if (isBrushed) return; const item = timelineAt(event); if (item) select({ op: opOf(item), comm: commOf(item) }); });
   canvas.addEventListener("wheel", (event) => { event.preventDefault(); const box = canvas.getBoundingClientRect(); zoom(event.deltaY > 0 ? 1.3 : 1 / 1.3, state.from + (event.clientX - box.left - margin) / (box.width - margin) * (state.to - state.from)); }, { passive: false });
   canvas.addEventListener("pointerdown", (event) => { held = event.clientX; isBrushed = event.shiftKey; begun = isBrushed ? timeAt(canvas, held) : null; });
   canvas.addEventListener("pointermove", (event) => { if (begun != null && event.buttons) { const at = timeAt(canvas, event.clientX); brush(Math.min(begun, at), Math.max(begun, at)); } else if (held != null && event.buttons) { pan((held - event.clientX) / canvas.clientWidth); held = event.clientX; } });

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "base/json_tree.h"
 #include "model/read_model.h"
+#include "planner/job_cluster.h"
 #include "planner/model_planner.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -90,6 +95,52 @@ parallel: {parallel_mode: data_parallel}
     const std::int64_t start = std::stoll(item.items.at(1).text);
     EXPECT_TRUE(start < begin || start >= end) << start << " is between " << begin << " and " << end;
   }
+}
+
+/// With `place` a lane is a worker, which does one thing at a time; both ends of a send are in one.
+TEST(HtmlReportTest, EveryWorkerHasALaneOfItsOwn) {
+  const auto model = std::make_shared<const Model>(read_model("configs/lenet-place.yaml"));
+  const Plan plan = ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kSpeed, "auto");
+  ASSERT_EQ(plan.program.workers, 5);
+  const std::string page = html_report({{"plan", &plan, {}}}, {compared("plan", plan)}, "the summary");
+  const JsonNode data = parse_json(data_of(page), "data");
+  const JsonNode& shown = data.find("plans")->items.at(0);
+  std::vector<std::string> lanes;
+  for (const JsonNode& lane : shown.find("lanes")->items) lanes.push_back(lane.text);
+  EXPECT_EQ(lanes, (std::vector<std::string>{"worker 0", "worker 1", "worker 2", "worker 3", "worker 4"}));
+  std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> bars;
+  std::map<std::string, std::size_t> ends;  // of sends, by reference
+  std::int64_t last = 0;
+  for (const JsonNode& item : shown.find("timeline")->items) {
+    const std::int64_t begin = std::stoll(item.items.at(1).text), end = begin + std::stoll(item.items.at(2).text);
+    bars[item.items.at(0).text].emplace_back(begin, end);
+    if (item.items.at(3).text.starts_with("-")) ++ends[item.items.at(3).text];
+    last = std::max(last, end);
+  }
+  EXPECT_EQ(bars.size(), 5u);
+  for (auto& [lane, list] : bars) {
+    std::sort(list.begin(), list.end());
+    for (std::size_t i = 1; i < list.size(); ++i) EXPECT_LE(list[i - 1].second, list[i].first + 1) << lane;
+  }
+  EXPECT_FALSE(ends.empty());
+  for (const auto& [send, count] : ends) EXPECT_EQ(count % 2, 0u) << send;
+  EXPECT_NEAR(static_cast<double>(last), static_cast<double>(plan.time.step()) / 1000, 2) << "the axis ends there";
+}
+
+/// Columns of numbers are sorted as numbers.
+TEST(HtmlReportTest, FiguresOfPlansAreNumbers) {
+  const Plan plan = tiny_plan();
+  ComparedPlan row = compared("plan", plan), silent = row;
+  row.time.repeated = silent.time.repeated = 0;
+  row.gap = 0.105;
+  silent.time.communication = 0;
+  silent.gap.reset();
+  const JsonNode data = parse_json(data_of(html_report({{"plan", &plan, {}}}, {row, silent}, "the summary")), "data");
+  const std::vector<JsonNode>& rows = data.find("rows")->items;
+  EXPECT_EQ(rows.at(0).items.at(7).kind, JsonNode::Kind::kNumber);
+  EXPECT_DOUBLE_EQ(std::stod(rows.at(0).items.at(8).text), 10.5);
+  EXPECT_EQ(rows.at(1).items.at(7).text, "inf");
+  EXPECT_EQ(rows.at(1).items.at(8).kind, JsonNode::Kind::kNull);
 }
 
 TEST(HtmlReportTest, NamesAreTextNeverMarkup) {
