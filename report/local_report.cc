@@ -171,7 +171,7 @@ std::string local_plan_json(const LocalPlan& plan) {
 std::string local_ir(const LocalPlan& plan, std::size_t rank) {
   std::string text = end_report(plan.ranks[rank].plan);
   // It is the plan of one device, but the program of one rank of several.
-  const std::size_t begin = text.find("# rank 0 of 1,");
+  const std::size_t begin = text.find("# rank 0 of 1;");
   SHARDPLAN_CHECK(begin != std::string::npos);
   text.replace(begin, text.find('\n', begin) - begin,
                fmt::format("# rank {} of {}, written per device", rank, plan.ranks.size()));

@@ -20,6 +20,7 @@
 #include "report/plan/ir_writer.h"
 #include "report/text/ir_text.h"
 #include "report/text/strategy_text.h"
+#include "report/text/text_table.h"
 
 namespace shardplan {
 namespace {
@@ -31,8 +32,9 @@ class BeginReport : public IrWriter {
   std::string run() {
     text_ = title("step_parallel_begin");
     if (plan_.program.workers > 1) text_ += fmt::format("# {} workers, each of:\n", plan_.program.workers);
-    text_ += fmt::format("# {} devices, mesh {}; full shapes, nothing inserted; {} operators, {} parameters\n",
-                         mesh_.num_devices(), mesh_.to_string(), num_operators(graph_), num_parameters());
+    text_ += fmt::format("# {}{}; full shapes, nothing inserted; {}, {}\n", counted(mesh_.num_devices(), "device"),
+                         mesh_text(), counted(static_cast<std::int64_t>(num_operators(graph_)), "operator"),
+                         counted(static_cast<std::int64_t>(num_parameters()), "parameter"));
     for (std::size_t i = 0; i < head_.size(); ++i) {
       const GraphTensor& tensor = graph_.tensor(head_[i]);
       const std::string name = parameter_name(i, tensor);
@@ -158,38 +160,56 @@ class EndReport : public IrWriter {
     }
   }
 
+  /// Instructions of one kind.
+  struct Tally {
+    std::size_t count = 0;
+    std::int64_t runs = 0;
+    Picoseconds time = 0;  // of all runs
+
+    void add(const Instruction& instruction) {
+      ++count;
+      runs += instruction.runs;
+      time += instruction.time_of_step();
+    }
+    /// "10 collectives (176 us)", or with micro-batches "10 collectives (176 us in 15 runs)".
+    std::string timed(std::string_view what) const {
+      const auto own = static_cast<std::int64_t>(count);
+      if (count == 0) return counted(0, what);
+      return fmt::format("{} ({}{})", counted(own, what), format_time(time),
+                         runs == own ? "" : fmt::format(" in {} runs", runs));
+    }
+  };
+
   void write_title() {
-    std::size_t collectives = 0, slices = 0, sends = 0, receives = 0, operators = 0;
-    Picoseconds time = 0;
+    Tally collectives, sends, receives;
+    std::int64_t slices = 0, to_partial = 0, operators = 0;
     for (const Instruction& instruction : program_.instructions) {
       if (!is_own(instruction)) continue;
-      if (is_communication(instruction)) {
-        const bool is_send = instruction.kind == InstructionKind::kSend;
-        ++(!is_send ? collectives : worker_of(program_, instruction) == worker_ ? sends : receives);
-        time += instruction.time_of_step();
+      if (instruction.kind == InstructionKind::kSend) {
+        (worker_of(program_, instruction) == worker_ ? sends : receives).add(instruction);
+      } else if (is_communication(instruction)) {
+        collectives.add(instruction);
       } else if (instruction.kind == InstructionKind::kOperator) {
         if (!instruction.is_phase && !is_border(graph_, *instruction.op)) ++operators;
       } else if (instruction.kind == InstructionKind::kCollective) {
-        ++slices;
+        ++(instruction.step->kind == CollectiveKind::kToPartial ? to_partial : slices);
       }
     }
-    const auto counted = [](std::size_t count, std::string_view what) {
-      return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-    };
     text_ = title(file_);
     for (const std::string& line : fusion_ids(plan_)) text_ += fmt::format("# {}\n", line);
     if (program_.workers > 1) {
       text_ += fmt::format("# MS_WORKER {} of {}: {}, {}, {}\n", worker_, program_.workers,
-                           counted(operators, "operator"), counted(sends, "send"), counted(receives, "receive"));
+                           counted(operators, "operator"), sends.timed("send"), receives.timed("receive"));
       text_ +=
           fmt::format("# whoever comes to a send or a receive waits for the other worker, in the order {} this file\n",
                       program_.loop_order.turns.empty() ? "of" : "at the end of");
     }
-    text_ +=
-        fmt::format("# rank {} of {}, mesh {}; local shapes; {}, {}, {} ({})\n", worker_ * mesh_.num_devices() + rank_,
-                    program_.workers * mesh_.num_devices(), mesh_.to_string(),
-                    counted(program_.workers > 1 ? operators : num_operators(graph_), "operator"),
-                    counted(slices, "slice"), counted(collectives, "collective"), format_time(time));
+    text_ += fmt::format(
+        "# rank {} of {}{}; local shapes; {}, {}, {}{}\n", worker_ * mesh_.num_devices() + rank_,
+        program_.workers * mesh_.num_devices(), mesh_text(),
+        counted(program_.workers > 1 ? operators : static_cast<std::int64_t>(num_operators(graph_)), "operator"),
+        counted(slices, "slice"), to_partial > 0 ? fmt::format("{} ToPartial, ", to_partial) : "",
+        collectives.timed("collective"));
     text_ += loop_remarks(program_);
   }
 

@@ -38,6 +38,10 @@ std::string IrWriter::title(std::string_view file) const {
                      number_of(plan_.options.level), plan_.options.search, plan_.options.seed);
 }
 
+std::string IrWriter::mesh_text() const {
+  return mesh_.axes().empty() ? "" : fmt::format(", mesh {}", mesh_.to_string());
+}
+
 std::size_t IrWriter::num_parameters() const {
   return static_cast<std::size_t>(std::count_if(graph_.tensors().begin(), graph_.tensors().end(),
                                                 [](const auto& t) { return t.kind == TensorKind::kParameter; }));

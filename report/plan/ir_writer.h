@@ -35,6 +35,8 @@ class IrWriter {
  protected:
   std::string title(std::string_view file) const;
   std::size_t num_parameters() const;
+  /// ", mesh dp=2, mp=4"; empty for one device.
+  std::string mesh_text() const;
   /// Prints the line under the next number and returns that number.
   std::size_t emit(const IrLine& line);
   std::vector<TensorLayout> operand_layouts(const Operation& operation, const Strategy& strategy) const;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
+#include "program/instruction_facts.h"
 #include "report/text/ir_text.h"
 #include "tests/support/hand_plan.h"
 
@@ -100,6 +104,33 @@ TEST(IrReportTest, EndHasLocalShapesAndEveryInsertedOperator) {
             "tensor_map: ((1, 0), -1)})\n"
             "    # 2048 B in, 256 B out, 25.1 us; because block1.dense1.matmul sums a dimension cut 8 ways, "
             "block1.dense1.bias_add takes ((8, 1))");
+}
+
+TEST(IrReportTest, TheHeaderCountsWhatTheFileHas) {
+  Plan plan = block_plan();
+  for (Instruction& instruction : plan.program.instructions) {
+    if (is_communication(instruction)) instruction.runs = 3;
+    if (instruction.kind != InstructionKind::kCollective || instruction.step->kind != CollectiveKind::kSlice) continue;
+    CollectiveStep step = instruction.step;
+    step.kind = CollectiveKind::kToPartial;
+    instruction.step = step;
+  }
+  EXPECT_EQ(
+      lines_from(end_report(plan), "# rank", 1),
+      "# rank 0 of 8, mesh pcie=2, hccs=4; local shapes; 5 operators, 0 slices, 1 ToPartial, 1 collective (75.3 us "
+      "in 3 runs)");
+}
+
+TEST(IrReportTest, HeadersOfOneDeviceAndOfWorkers) {
+  const auto model = std::make_shared<const Model>(read_model("configs/lenet-place.yaml"));
+  const Plan plan = ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kRatio, "auto");
+  EXPECT_EQ(lines_from(begin_report(plan), "# 5 workers", 2).substr(0, 41),
+            "# 5 workers, each of:\n# 1 device; full sh");
+  const std::string text = worker_report(plan, 1);
+  const std::string line = lines_from(text, "# MS_WORKER 1 of 5", 1);
+  EXPECT_NE(line.find("sends ("), std::string::npos) << line;
+  EXPECT_NE(lines_from(text, "# rank 1 of 5; local shapes; ", 1).find(", 0 collectives"), std::string::npos) << text;
+  EXPECT_EQ(text.find("collectives ("), std::string::npos) << text;
 }
 
 TEST(IrReportTest, AnotherRankTakesAnotherSlice) {
