@@ -9,12 +9,12 @@
 
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
-#include "program/last_run.h"
 #include "program/overlapped_timeline.h"
 #include "report/metrics/parallelism_patterns.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/step_path.h"
 #include "report/metrics/step_shares.h"
+#include "report/plan/loop_runs.h"
 #include "report/text/layout_grid.h"
 #include "report/text/strategy_text.h"
 
@@ -281,22 +281,8 @@ Json path_rows(const Plan& plan, const CriticalPath& path) {
 
 /// With micro-batches: the end of the loop's first run, and of its last run; null otherwise.
 Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans) {
-  const auto& instructions = plan.program.instructions;
-  std::vector<bool> is_early(instructions.size(), false);
-  for (const LastRunCollective& early : issued_in_last_run(plan.program)) {
-    std::fill(is_early.begin() + static_cast<std::ptrdiff_t>(early.begin),
-              is_early.begin() + static_cast<std::ptrdiff_t>(early.end), true);
-  }
-  std::optional<Picoseconds> first;
-  Picoseconds last = plan.time.step();
-  for (std::size_t i = 0; i < instructions.size(); ++i) {
-    if (instructions[i].runs > 1) {
-      first = std::max(first.value_or(0), spans[i].end);
-    } else if (first && !is_early[i]) {
-      last = std::min(last, spans[i].begin);
-    }
-  }
-  return first ? Json{*first / kNanosecond, std::max(*first, last) / kNanosecond} : Json();
+  const std::optional<OtherRuns> others = other_runs(plan, spans);
+  return others ? Json{others->begin / kNanosecond, others->end / kNanosecond} : Json();
 }
 
 /// For each instruction the time from which its memory counts: once it and all instructions before it in the program

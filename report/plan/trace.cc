@@ -1,13 +1,17 @@
 #include "report/plan/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "base/json_text.h"
 #include "program/instruction_facts.h"
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/step_path.h"
 #include "report/plan/fusion_report.h"
+#include "report/plan/loop_runs.h"
 
 namespace shardplan {
 namespace {
@@ -24,6 +28,19 @@ Json row_name(int row, const std::string& name) {
 int row_of(const ParallelProgram& program, const Instruction& instruction) {
   if (program.workers > 1) return worker_of(program, instruction);
   return is_communication(instruction) ? 1 + std::countr_zero(std::max(instruction.links, 1u)) : kKernels;
+}
+
+/// "runs 2 to 8 of the loop".
+std::string other_runs_text(std::int64_t micro_batches) {
+  return micro_batches == 2 ? "run 2 of the loop" : fmt::format("runs 2 to {} of the loop", micro_batches);
+}
+
+std::string loop_note(const ParallelProgram& program) {
+  return fmt::format(
+      "The instructions of the loop over {} micro-batches are shown in its first run; the event '{}' stands for the "
+      "others{}.",
+      program.micro_batches, other_runs_text(program.micro_batches),
+      program.loop_order.turns.empty() ? "" : ", of which some begin before the first has ended");
 }
 
 }  // namespace
@@ -69,7 +86,20 @@ std::string chrome_trace(const Plan& plan) {
     }
     i = end;
   }
-  return json_document({{"displayTimeUnit", "ms"}, {"traceEvents", events}});
+  if (plan.program.micro_batches == 1) return json_document({{"displayTimeUnit", "ms"}, {"traceEvents", events}});
+  for (int worker = 0; worker < plan.program.workers; ++worker) {
+    const std::optional<OtherRuns> others = other_runs(plan, spans, worker);
+    if (!others || others->begin == others->end) continue;
+    events.push_back({{"ph", "X"},
+                      {"pid", 0},
+                      {"tid", has_workers ? worker : kKernels},
+                      {"name", other_runs_text(plan.program.micro_batches)},
+                      {"ts", microseconds(others->begin)},
+                      {"dur", microseconds(others->end - others->begin)},
+                      {"args", {{"runs", plan.program.micro_batches - 1}}}});
+  }
+  const Json other_data = {{"note", loop_note(plan.program)}};
+  return json_document({{"displayTimeUnit", "ms"}, {"otherData", other_data}, {"traceEvents", events}});
 }
 
 }  // namespace shardplan

@@ -1,11 +1,16 @@
 #include "report/plan/trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "model/read_model.h"
+#include "planner/job_cluster.h"
+#include "planner/model_planner.h"
 #include "program/instruction_facts.h"
 #include "tests/support/hand_plan.h"
 
@@ -81,6 +86,54 @@ TEST(TraceTest, MarkedEventsFollowEachOtherFromTheBeginningToTheEnd) {
   EXPECT_NEAR(reached, static_cast<double>(overlapped_timeline(plan.program).end) / 1e6, 1e-6);
   EXPECT_GT(critical, 15u);
   EXPECT_GT(others, 0u);
+}
+
+/// The loop's instructions are shown once; an event that overlaps no other one of its row stands for the other runs.
+TEST(TraceTest, OtherRunsOfTheLoopAreOneEvent) {
+  const std::string text = R"(shardplan: 1
+model: batches
+cluster: dgx-a100
+dims: {B: 512, C: 2048}
+inputs: {x: [B, C]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: C{}}
+  act:  {op: GeLU, in: up{}}
+  down: {block: nn.Dense, in: act, out_channels: C{}}
+  loss: {op: ReduceMean, in: down{}}
+loss: loss
+training: {optimizer: momentum, micro_batches: 4}
+parallel: {device_num: 2}
+)";
+  for (const bool has_workers : {false, true}) {
+    std::string written = text;
+    for (const int worker : {0, 0, 1, 1}) {
+      const std::string place = has_workers ? fmt::format(", place: [MS_WORKER, {}]", worker) : "";
+      written.replace(written.find("{}"), 2, place);
+    }
+    const auto model = std::make_shared<const Model>(read_model_text(written, "batches.yaml"));
+    const Plan plan = ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kSpeed, "auto");
+    ASSERT_EQ(plan.program.workers, has_workers ? 2 : 1);
+    const auto trace = nlohmann::json::parse(chrome_trace(plan));
+    const std::string note = trace["otherData"]["note"];
+    EXPECT_NE(note.find("the event 'runs 2 to 4 of the loop' stands for the others"), std::string::npos) << note;
+    std::map<int, std::vector<std::pair<double, double>>> rows;
+    std::map<int, double> length;
+    double last = 0;
+    for (const auto& event : trace["traceEvents"]) {
+      if (event["ph"] == "M") continue;
+      const double begin = event["ts"], end = begin + event["dur"].get<double>();
+      rows[event["tid"]].emplace_back(begin, end);
+      last = std::max(last, end);
+      if (event["name"] == "runs 2 to 4 of the loop") length[event["tid"]] = end - begin;
+    }
+    EXPECT_EQ(length.size(), has_workers ? 2u : 1u);
+    for (const auto& [row, time] : length) {
+      EXPECT_GT(time, 0.2 * last) << row;
+      std::sort(rows[row].begin(), rows[row].end());
+      for (std::size_t i = 1; i < rows[row].size(); ++i) EXPECT_LE(rows[row][i - 1].second, rows[row][i].first + 1e-6);
+    }
+  }
+  EXPECT_FALSE(nlohmann::json::parse(chrome_trace(tiny_plan())).contains("otherData"));
 }
 
 }  // namespace
