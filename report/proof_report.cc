@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostListed = 8;
 
+constexpr char kWithoutPadding[] = "without padding: ";  // begins what a record of `Proof::unpadded` compares
+
 std::string_view name_of(Precision precision) { return precision == Precision::kFloat64 ? "float64" : "float32"; }
 
 std::string sizes_text(const std::vector<ShrunkSize>& sizes) {
@@ -201,7 +203,7 @@ ProofRecord proof_record(const Proof& proof, std::uint64_t seed) {
   }
   if (proof.unpadded) {
     const PrecisionResult& compared = proof.unpadded->compared;
-    record.checks.push_back({"f64", compared.steps, "without padding: " + compared_text(compared), compared.largest,
+    record.checks.push_back({"f64", compared.steps, kWithoutPadding + compared_text(compared), compared.largest,
                              compared.allowed, proof.unpadded->is_equal()});
   }
   return record;
@@ -221,6 +223,19 @@ ProofVerdict proof_verdict(const Proof& proof) {
   return {"equal", fmt::format("{} compute{} the same as one; largest difference {}",
                                counted(proof.validation.num_devices, "device"),
                                proof.validation.num_devices == 1 ? "s" : "", fmt::join(parts, ", "))};
+}
+
+ProofVerdict earlier_verdict(const ProofRecord& record) {
+  if (record.checks.empty()) return {};
+  if (!record.equal)
+    return {"NO", "an earlier run found a difference, as plan.json says: shardplan validate shows where"};
+  std::vector<std::string> parts;
+  for (const ProofRecord::Check& check : record.checks) {
+    const bool is_unpadded = check.compared.starts_with(kWithoutPadding);
+    const std::string_view name = is_unpadded ? "without padding" : check.dtype == "f64" ? "float64" : "float32";
+    parts.push_back(fmt::format("{} {:.1e}", name, check.largest_difference));
+  }
+  return {"equal", fmt::format("by an earlier run, as plan.json says; largest difference {}", fmt::join(parts, ", "))};
 }
 
 std::string validation_text(const ValidationSubject& subject, const Proof& proof) {

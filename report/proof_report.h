@@ -31,6 +31,8 @@ std::string compared_text(const PrecisionResult& result);
 /// The record for plan.json of a proof whose data were drawn with `seed`.
 ProofRecord proof_record(const Proof& proof, std::uint64_t seed);
 ProofVerdict proof_verdict(const Proof& proof);
+/// What a plan.json says that an earlier run has proven.
+ProofVerdict earlier_verdict(const ProofRecord& record);
 
 /// 0: proven; 5: a difference, or an injected fault that was not caught; 3: an operator without a kernel, or sizes that
 /// cannot be proven.

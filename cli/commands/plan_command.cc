@@ -119,12 +119,14 @@ int plan_model(PlanArguments arguments) {
       notice("stopped early: nothing is proven");  // the plan is printed and written all the same
     }
   }
-  std::optional<ProofRecord> record;
-  if (proof) record = proof_record(*proof, arguments.planning.seed.value_or(0));
+  std::optional<ProofRecord> record = planned.proof;
+  const bool was_run = proof && proof->shrinking.refusal.empty() && proof->validation.without_kernel.empty();
+  if (was_run) record = proof_record(*proof, arguments.planning.seed.value_or(0));
 
   SummaryOptions options;
   options.colour = wants_colour();
   options.verbose = arguments.verbose;
+  if (planned.proof) options.proof = earlier_verdict(*planned.proof);
   if (proof) options.proof = proof_verdict(*proof);
   const std::string document =
       arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";

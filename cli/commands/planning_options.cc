@@ -347,6 +347,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     stored.strategy_load_file = "";
     result.planning = make_planner(planning_job(stored, &file));
     result.plan = stored_plan(file, arguments.model, *result.planning);
+    result.proof = file.proof;
     begin_phase("writing the answer", PhaseEnd::kBySelf);
     say_notices(result);
     save_strategies(arguments, result);

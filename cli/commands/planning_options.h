@@ -8,6 +8,7 @@
 
 #include "cli/command_table.h"
 #include "planner/model_planner.h"
+#include "report/plan_file/plan_json.h"
 
 namespace shardplan {
 
@@ -63,6 +64,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 struct PreparedPlan {
   std::unique_ptr<ModelPlanner> planning;
   Plan plan;
+  std::optional<ProofRecord> proof = {};  // an earlier run's, of a plan.json that was read back
 
   bool is_found() const { return shardplan::is_found(plan.status); }
 };

@@ -10,6 +10,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -225,6 +226,27 @@ void read_result(const Node& node, PlanFile& plan) {
   plan.peak = node["peak_bytes"].bytes();
 }
 
+bool is_equal(const Node& result) {
+  if (result.text() != "equal" && result.text() != "different") result.fail("expected equal or different");
+  return result.text() == "equal";
+}
+
+ProofRecord read_proof(const Node& node) {
+  ProofRecord proof;
+  proof.equal = is_equal(node["result"]);
+  proof.seed = node["seed"].seed();
+  for (const auto& [name, size] : node["dims"].entries()) proof.dims[name] = size.integer(1, INT64_MAX);
+  constexpr double kMost = std::numeric_limits<double>::max();
+  for (const Node& check : node["checks"].items()) {
+    // Numbers that are not finite are written as null.
+    const auto number = [&](const char* key) { return check.has(key) ? check[key].number(0, kMost) : HUGE_VAL; };
+    proof.checks.push_back({check["dtype"].text(), static_cast<int>(check["steps"].integer(0, INT32_MAX)),
+                            check["compared"].text(), number("largest_difference"), number("allowed"),
+                            is_equal(check["result"])});
+  }
+  return proof;
+}
+
 PlanFile::Operator read_operator(const Node& node, const DeviceMesh& mesh) {
   PlanFile::Operator op;
   op.name = node["name"].text();
@@ -277,6 +299,7 @@ PlanFile read_plan_file(const std::string& text, const std::string& file) {
     plan.baselines.push_back(
         {node["name"].text(), read_time(node["seconds"]), node["peak_bytes"].bytes(), node["fits"].flag()});
   }
+  if (root.has("proof")) plan.proof = read_proof(root["proof"]);
   plan.operators_place = root["operators"].place();
   plan.tensors_place = root["tensors"].place();
   for (const Node& node : root["operators"].items()) plan.operators.push_back(read_operator(node, plan.mesh));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "planner/plan.h"
 #include "program/lower.h"
+#include "report/plan_file/plan_json.h"
 
 namespace shardplan {
 
@@ -31,6 +33,7 @@ struct PlanFile {
   StepTime time;
   Bytes peak = 0;
   std::vector<Baseline> baselines;
+  std::optional<ProofRecord> proof;
 
   SourcePlace operators_place, tensors_place;  // of the two lists
 

@@ -118,6 +118,20 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
             run_program("compare configs/mlp.yaml --seed 3", folder.path()).out);
 }
 
+/// What an earlier run has proven is said and kept until something is planned anew.
+TEST(ProgramTest, APlanFileKeepsItsProof) {
+  const ProjectFolder folder;
+  const ProgramRun written = run_program("plan configs/mlp.yaml --validate --out out", folder.path());
+  ASSERT_EQ(written.exit_code, kDone) << written.err;
+  const std::string earlier =
+      "proven      equal      by an earlier run, as plan.json says; largest difference float64 ";
+  EXPECT_EQ(written.out.find(earlier), std::string::npos) << written.out;
+  const ProgramRun read = run_program("plan out/plan.json --out again", folder.path());
+  EXPECT_NE(read.out.find(earlier), std::string::npos) << read.out;
+  EXPECT_EQ(content_of(folder.at("again/plan.json")), content_of(folder.at("out/plan.json")));
+  EXPECT_NE(run_program("plan out/plan.json --level 1", folder.path()).out.find("add --validate"), std::string::npos);
+}
+
 /// A plan.json stores where its ranks are, and every rank's program can be written.
 TEST(ProgramTest, RankTablesAndRanks) {
   const ProjectFolder folder;
