@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/utf8.h"
+
 // A recursive-descent parser of strict JSON (RFC 8259) that records the place of every value, which common libraries do
 // not. It stops at the first fault, since no text after that could be trusted. Depth is limited, so that the brackets
 // of a hostile file cannot exhaust the stack.
@@ -160,23 +162,12 @@ class Parser {
     return result;
   }
 
-  /// One UTF-8 character. Invalid and overlong sequences and surrogates are refused, since no later output of them
-  /// could be correct.
+  /// One UTF-8 character.
   void take_character(std::string& result) {
-    const auto byte = [&](std::size_t i) -> std::uint32_t {
-      return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0;
-    };
-    const std::uint32_t first = byte(0);
-    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    std::uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-    bool is_right = first < 0x80 || (first >= 0xc2 && first < 0xf5);
-    for (std::size_t i = 1; i < length; ++i) {
-      is_right = is_right && (byte(i) & 0xc0) == 0x80;
-      code = code << 6 | (byte(i) & 0x3f);
-    }
-    is_right = is_right && (length < 3 || code >= 0x800) && (length < 4 || (code >= 0x10000 && code < 0x110000));
-    if (!is_right || (code >= 0xd800 && code < 0xe000)) {
-      throw InputError(place_, "not JSON: the byte 0x{:02x} is no part of a character in UTF-8", first);
+    const std::size_t length = utf8_length(text_, at_);
+    if (length == 0) {
+      throw InputError(place_, "not JSON: the byte 0x{:02x} is no part of a character in UTF-8",
+                       at_ < text_.size() ? static_cast<unsigned char>(text_[at_]) : 0);
     }
     for (std::size_t i = 0; i < length; ++i) {
       result += here();

@@ -8,8 +8,10 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "base/tuple_mask.h"
+#include "base/utf8.h"
 
 // The tree is built from the parser's events instead of YAML::Node: events show anchors, tags and quotes, and nothing
 // is expanded or guessed implicitly.
@@ -18,6 +20,12 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kMaxDepth = 100;
+
+/// The code of the control character that begins at `at`.
+unsigned control_at(std::string_view text, std::size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return byte == 0xc2 ? static_cast<unsigned char>(text[at + 1]) : byte;
+}
 
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -66,8 +74,8 @@ class TreeBuilder : public YAML::EventHandler {
     reject_anchor(mark, anchor);
     reject_tag(mark, tag);
     YamlNode node = make(YamlNode::Kind::kScalar, mark);
-    node.text = unmask_tuples(value);
     node.is_quoted = tag == "!";
+    node.text = node.is_quoted ? without_controls(value, mark) : unmask_tuples(value);
     add(std::move(node));
   }
 
@@ -114,6 +122,24 @@ class TreeBuilder : public YAML::EventHandler {
   void reject_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
     fault(mark, fmt::format("tags ('{}') are not read", tag), "leave the tag out: the place decides the type");
+  }
+
+  /// A text in quotes, in which escapes can stand for control characters; only line breaks and tabs are read.
+  std::string without_controls(const std::string& value, const YAML::Mark& mark) {
+    std::string result;
+    bool is_faulty = false;
+    for (std::size_t at = 0, length = 0; at < value.size(); at += length) {
+      length = std::max(utf8_length(value, at), std::size_t{1});
+      if (!is_control(value, at) || value[at] == '\n' || value[at] == '\t') {
+        result.append(value, at, length);
+        continue;
+      }
+      result += '?';  // so that no message has it
+      if (!std::exchange(is_faulty, true)) {
+        fault(mark, fmt::format("control characters (0x{:02x}) are not read", control_at(value, at)), "");
+      }
+    }
+    return result;
   }
 
   void start(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -197,6 +223,18 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     throw InputError(faults);
   };
   if (text.size() > kMostFileBytes) refuse(0, 0, "the file is above 16 MiB");
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = utf8_length(text, at);
+    const bool is_blank = text[at] == '\n' || text[at] == '\t' || text[at] == '\r';
+    if (length > 0 && (is_blank || !is_control(text, at))) continue;
+    const std::string_view before = std::string_view(text).substr(0, at);
+    const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
+    const auto column = static_cast<int>(at - (before.rfind('\n') + 1)) + 1;  // npos + 1 is 0
+    refuse(line, column,
+           length == 0 ? fmt::format("the byte 0x{:02x} is no part of a character in UTF-8; the file must be in UTF-8",
+                                     static_cast<unsigned char>(text[at]))
+                       : fmt::format("control characters (0x{:02x}) are not read", control_at(text, at)));
+  }
   TreeBuilder builder(text, file, faults);
   try {
     std::istringstream stream(mask_tuples(text));

@@ -54,7 +54,8 @@ struct YamlDocument {
 /// Parses one YAML document. Duplicate keys (the second is dropped), keys that are not scalars, anchors, aliases, `<<`
 /// and tags are added to `faults`, and parsing continues. A value that begins with a parenthesis is one scalar up to
 /// the matching parenthesis: Python tuples may appear anywhere (base/tuple_mask.h). Throws InputError, with `faults` in
-/// it, if no tree can be built: at a syntax error, several documents, above 16 MiB, or nesting deeper than 100.
+/// it, if no tree can be built: at a syntax error, a byte that is not UTF-8, a control character, several documents, above
+/// 16 MiB, or nesting deeper than 100.
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults);
 
 /// Limit for files that people write.

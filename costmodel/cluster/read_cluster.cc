@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/utf8.h"
 #include "base/yaml.h"
 #include "costmodel/cluster/cluster.h"
 #include "costmodel/cluster/cluster_base.h"
@@ -57,7 +58,7 @@ class ClusterReader {
         version != nullptr && scalar(*version, "shardplan") != "1") {
       fault(*version, "shardplan: format version {}; this program reads version 1", describe(*version));
     }
-    if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = scalar(*name, "cluster");
+    if (const YamlNode* name = need(root, "cluster", "")) cluster_.name = plain_name(*name, "cluster");
     if (const YamlNode* device = need(root, "device", "")) read_device(*device);
     read_word(root, "fusion", kFusionWords, cluster_.fusion);
     read_word(root, "tf32", kTf32Words, cluster_.tf32);
@@ -129,6 +130,11 @@ class ClusterReader {
     if (!node.is_map()) fault(node, "{}: expected a map, found {}", where, describe(node));
     return node.is_map();
   }
+  std::string plain_name(const YamlNode& node, const std::string& where) {
+    if (has_control(node.text)) fault(node, "{}: a name is one line without control characters", where);
+    return has_control(node.text) ? std::string() : scalar(node, where);
+  }
+
   std::string scalar(const YamlNode& node, const std::string& where) {
     if (node.is_scalar() && !node.text.empty()) return node.text;
     fault(node, "{}: expected a text, found {}", where, describe(node));
@@ -194,7 +200,7 @@ class ClusterReader {
     if (!is_map(node, "device")) return;
     keys(node, cluster_device_keys(), "device");
     ClusterDevice& device = cluster_.device;
-    if (const YamlNode* name = need(node, "name", "device")) device.name = scalar(*name, "device.name");
+    if (const YamlNode* name = need(node, "name", "device")) device.name = plain_name(*name, "device.name");
     if (const YamlNode* memory = need(node, "memory", "device");
         memory != nullptr && is_map(*memory, "device.memory")) {
       const std::string where = "device.memory";

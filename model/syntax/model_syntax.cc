@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "model/syntax/bracket_text.h"
 #include "model/syntax/model_keys.h"
 #include "model/syntax/scalar_values.h"
@@ -57,8 +58,12 @@ class SyntaxReader {
       fault(*version, fmt::format("format version {}; this program reads 1", describe(*version)), "");
     }
     model.name = document_->file;
-    if (const YamlNode* name = root.find("model")) {
-      if (is_text(*name, "model")) model.name = name->text;
+    if (const YamlNode* name = root.find("model"); name != nullptr && is_text(*name, "model")) {
+      if (has_control(name->text)) {
+        fault(*name, "model: a name is one line without control characters", "");
+      } else {
+        model.name = name->text;
+      }
     }
     model.dtype = read_dtype(root.find("dtype"), "dtype");
     if (const YamlNode* autocast = root.find("autocast")) {

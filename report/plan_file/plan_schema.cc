@@ -99,10 +99,13 @@ std::string plan_schema() {
         "producer": {"type": "string"}, "consumer": {"type": "string"}, "operand": {"type": "integer"}, "because": {"type": "string"}}},
       "in": {"type": "array", "description": "number of the producing instruction; [number, k] for its result k; or the name of an input or stored tensor",
         "items": {"type": ["integer", "array", "string"]}},
-      "out": {"type": "array", "items": {"type": "object", "required": ["tensor", "layout"]}},
+      "out": {"type": "array", "items": {"type": "object", "required": ["tensor", "layout"], "properties": {"tensor": {"type": "string"}, "layout": {"$ref": "#/$defs/layout"}}}},
+      "strategy": {"allOf": [{"$ref": "#/$defs/strategy"}], "description": "of a phase, whose factors are its own; that of an operator is in operators"},
+      "halo": {"type": "array", "description": "of a halo exchange: the widest halo of each dimension", "items": {"type": "object", "required": ["dim", "axes", "before", "after"], "properties": {
+        "dim": {"type": "integer", "minimum": 0}, "axes": {"type": "array", "items": {"type": "string"}}, "before": {"type": "integer", "minimum": 0}, "after": {"type": "integer", "minimum": 0}}}},
       "axes": {"type": "array", "items": {"type": "string"}}, "from_dim": {"type": ["integer", "null"]}, "to_dim": {"type": ["integer", "null"]},
       "groups": {"type": "array", "description": "given for up to 64 devices; beyond that see the axes", "items": {"type": "array", "items": {"type": "integer"}}},
-      "op": {"type": ["string", "null"]}, "fusion": {"type": "integer", "minimum": 0},
+      "op": {"type": ["string", "null"], "description": "of a phase its type; of a collective that reduces, the reduction"}, "fusion": {"type": "integer", "minimum": 0},
       "pieces": {"type": "integer", "minimum": 2, "description": "number of pieces in which the collective runs beside its product"},
       "bytes": {"allOf": [{"$ref": "#/$defs/bytes"}], "description": "bytes of the tensor of one group"},
       "local_shape": {"$ref": "#/$defs/shape"}, "start": {"$ref": "#/$defs/time"}, "seconds": {"$ref": "#/$defs/time"},
@@ -127,7 +130,8 @@ std::string plan_schema() {
       "tensor": {"type": "string"}, "layout": {"$ref": "#/$defs/layout"}, "local_shape": {"$ref": "#/$defs/shape"}}},
     "strategy": {"type": "object", "required": ["factors", "in", "out"], "properties": {
       "factors": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
-      "partial": {"type": "object", "required": ["axes", "group", "reduction"]},
+      "partial": {"type": "object", "required": ["axes", "group", "reduction"], "properties": {"axes": {"type": "array", "items": {"type": "string"}},
+        "group": {"type": "integer", "minimum": 0}, "reduction": {"enum": ["sum", "max", "min"]}}},
       "in": {"type": ["array", "null"], "description": "MindSpore's tuples; null where no tuple can express it"}, "out": {"type": ["array", "null"]}}},
     "seconds": {"type": "object", "required": ["step", "compute", "communication", "exposed", "repeated"], "properties": {
       "step": {"$ref": "#/$defs/time"}, "additive": {"allOf": [{"$ref": "#/$defs/time"}], "description": "compute plus communication, without overlap"}, "compute": {"$ref": "#/$defs/time"}, "communication": {"$ref": "#/$defs/time"},

@@ -81,6 +81,15 @@ TEST(YamlTest, RefusesWhatGuessesOrExpands) {
       {"? [a, b]\n: 1\n", "m.yaml:1:3: error: a key must be a word; found a list"},
       {"a: 1\n---\nb: 1\n", "m.yaml:3:1: error: a second document ('---') begins here; expected one"},
       {"", "m.yaml:1:1: error: the file is empty"},
+      {"a: 1\nb: \xffx\n",
+       "m.yaml:2:4: error: the byte 0xff is no part of a character in UTF-8; the file must be in UTF-8"},
+      {"a: \xc3\xa4\xe2\x82\n",
+       "m.yaml:1:6: error: the byte 0xe2 is no part of a character in UTF-8; the file must be in UTF-8"},
+      {"a: x\x1b[31m\n", "m.yaml:1:5: error: control characters (0x1b) are not read"},
+      {"a: 1\nb: \"x\\e[31m\"\n", "m.yaml:2:4: error: control characters (0x1b) are not read"},
+      {"a: \xc2\x9b"
+       "31m\n",
+       "m.yaml:1:4: error: control characters (0x9b) are not read"},
       {"a: [1, 2\n", "m.yaml:2:1: error: not valid YAML: end of sequence flow not found"},
       {"a: 1\n  b: 2\n", "m.yaml:2:4: error: not valid YAML: illegal map value"},
   };

@@ -14,6 +14,8 @@ struct BadModel {
 };
 
 const BadModel kBadModels[] = {
+    {"a_name_of_two_lines", "shardplan: 1\nmodel: \"a\\nb\"\ninputs: {x: [8]}\noperators: {y: {op: ReLU, in: x}}\n",
+     "m.yaml:2:8: error: model: a name is one line without control characters", ""},
     {"unknown_dims_and_sizes",
      R"(shardplan: 1
 dims: {B: 8, D: 16}
