@@ -166,7 +166,7 @@ class Parser {
   void take_character(std::string& result) {
     const std::size_t length = utf8_length(text_, at_);
     if (length == 0) {
-      throw InputError(place_, "not JSON: the byte 0x{:02x} is no part of a character in UTF-8",
+      throw InputError(place_, "not JSON: the byte 0x{:02x} is not part of a character in UTF-8",
                        at_ < text_.size() ? static_cast<unsigned char>(text_[at_]) : 0);
     }
     for (std::size_t i = 0; i < length; ++i) {

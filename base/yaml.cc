@@ -193,8 +193,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (!map.keys.insert(key.text).second) {
       const auto first = std::find_if(map.node.entries.begin(), map.node.entries.end(),
                                       [&](const YamlEntry& entry) { return entry.key.text == key.text; });
-      faults_.push_back(
-          {place, fmt::format("'{}' stands here twice; first in line {}", key.text, first->key.line), ""});
+      faults_.push_back({place, fmt::format("'{}' is given twice; first in line {}", key.text, first->key.line), ""});
       return;
     }
     map.node.entries.push_back({std::move(key), std::move(value)});
@@ -231,7 +230,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
     const auto column = static_cast<int>(at - (before.rfind('\n') + 1)) + 1;  // npos + 1 is 0
     refuse(line, column,
-           length == 0 ? fmt::format("the byte 0x{:02x} is no part of a character in UTF-8; the file must be in UTF-8",
+           length == 0 ? fmt::format("the byte 0x{:02x} is not part of a character in UTF-8; the file must be in UTF-8",
                                      static_cast<unsigned char>(text[at]))
                        : fmt::format("control characters (0x{:02x}) are not read", control_at(text, at)));
   }

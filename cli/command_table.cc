@@ -43,6 +43,12 @@ Option Option::completed_by(Completion kind) const {
   return changed;
 }
 
+Option Option::with_default(std::string text) const {
+  Option changed = *this;
+  changed.default_text = std::move(text);
+  return changed;
+}
+
 Option argument(std::string name, Target target, std::string help, Check check) {
   return option(std::move(name), "", target, std::move(help), std::move(check)).required();
 }

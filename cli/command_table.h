@@ -50,7 +50,7 @@ struct Option {
   Check check;
   bool is_required = false;
   Completion completion = Completion::kNothing;
-  std::string default_text;  // the target's value at declaration; empty if not worth showing
+  std::string default_text;  // the target's value at declaration, or `with_default`; empty if not worth showing
 
   bool is_argument() const { return !name.starts_with("-"); }
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
@@ -59,6 +59,8 @@ struct Option {
   Option required() const;
   Option optional() const;
   Option completed_by(Completion kind) const;
+  /// For help, where the target's value does not say it: a target that is empty unless the option is given.
+  Option with_default(std::string text) const;
 };
 
 /// A positional argument; required unless made optional.

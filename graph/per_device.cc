@@ -148,7 +148,7 @@ class PerDeviceParts {
     const GraphOperator& op = graph_.operators()[id];
     const Operation& operation = graph_.operation(id);
     if (find_operator_type(operation.type->name) != operation.type || !is_executable(*operation.type)) {
-      return refuse(op, ", which is no operator of the catalogue that has a kernel");
+      return refuse(op, ", which is not an operator of the catalogue that has a kernel");
     }
     if (is_local_norm && !give_own_statistics(id)) return;
     const std::optional<std::vector<Part>> parts = parts_of(op, is_local_norm);
@@ -243,7 +243,8 @@ class PerDeviceParts {
         give_each_its_own(op.operands[moving]);
         continue;
       }
-      fault(op.place, fmt::format("{}: batch_norm is local, but {} is no parameter of its own", op.name, tensor.name));
+      fault(op.place,
+            fmt::format("{}: batch_norm is local, but {} is not a parameter of its own", op.name, tensor.name));
       return false;
     }
     return true;

@@ -156,7 +156,7 @@ class LayoutReader {
       expect(')');
       const std::int64_t size = read_number();
       if (axis->size % axis->before != 0 || axis->size / axis->before % size != 0) {
-        fail(start, fmt::format("{}:({}){} is no part of axis {} of size {}; {} * {} must divide it", name,
+        fail(start, fmt::format("{}:({}){} is not part of axis {} of size {}; {} * {} must divide it", name,
                                 axis->before, size, name, axis->size, axis->before, size));
       }
       axis->size = size;

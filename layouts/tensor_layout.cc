@@ -20,7 +20,7 @@ std::string check_axes(const TensorLayout& layout, const DeviceMesh& mesh) {
       const MeshAxis& axis = mesh.axes()[ref.axis];
       const auto end = ref.before < 1 || ref.size < 1 ? std::nullopt : checked_multiply(ref.before, ref.size);
       if (!end || axis.size % *end != 0) {
-        return fmt::format("{}:({}){} is no part of axis {} of size {}; {} * {} must divide it", axis.name, ref.before,
+        return fmt::format("{}:({}){} is not part of axis {} of size {}; {} * {} must divide it", axis.name, ref.before,
                            ref.size, axis.name, axis.size, ref.before, ref.size);
       }
       if (ref.size > 1) used[ref.axis].push_back(ref);

@@ -188,7 +188,7 @@ std::string compared_text(const PrecisionResult& result) {
   if (result.gradients > 0) parts.push_back(counted(result.gradients, "gradient"));
   if (result.parameters > 0) parts.push_back(counted(result.parameters, "parameter"));
   if (result.states > 0) parts.push_back(counted(result.states, "state"));
-  if (result.between > 0) parts.push_back(fmt::format("{} between", result.between));
+  if (result.between > 0) parts.push_back(counted(result.between, "intermediate"));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

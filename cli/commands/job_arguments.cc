@@ -39,13 +39,13 @@ int number_of_job(const std::optional<int>& given, const char* option, const cha
 
 OptionGroup job_options(JobArguments& arguments) {
   return {"The job",
-          {option("--host", "ADDRESS", &arguments.host,
-                  "the scheduler's address; MS_SCHED_HOST, or 127.0.0.1, if not given"),
-           option("--port", "N", &arguments.port,
-                  "the scheduler's port; MS_SCHED_PORT if not given; 0: the scheduler takes a free one",
-                  from_to(0, kMostPort)),
-           option("--workers", "N", &arguments.workers, "number of workers; MS_WORKER_NUM if not given",
-                  from_to(1, kMostWorkers)),
+          {option("--host", "ADDRESS", &arguments.host, "the scheduler's address")
+               .with_default("MS_SCHED_HOST, else 127.0.0.1"),
+           option("--port", "N", &arguments.port, "the scheduler's port; 0: the scheduler takes a free one",
+                  from_to(0, kMostPort))
+               .with_default("MS_SCHED_PORT"),
+           option("--workers", "N", &arguments.workers, "number of workers", from_to(1, kMostWorkers))
+               .with_default("MS_WORKER_NUM"),
            option("--timeout", "SECONDS", &arguments.timeout,
                   "how long to wait until all have connected, and for a sign of life afterwards", positive())}};
 }

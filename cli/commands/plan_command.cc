@@ -218,10 +218,9 @@ Command plan_command() {
         option("--alternatives", "N", &arguments->alternatives,
                "add the alternatives of the N most expensive decisions to the page; each takes several searches",
                from_to(0, 1000)),
-        option(
-            "--rank", "RANK", &arguments->rank,
-            "the device whose program step_parallel_end.ir shows, 0 if not given; all: also a folder rank_R for each "
-            "device"),
+        option("--rank", "RANK", &arguments->rank,
+               "the device whose program step_parallel_end.ir shows; all: also a folder rank_R for each device")
+            .with_default("0"),
         flag("--validate", arguments->validate, "prove the plan on simulated devices"),
         flag("--json", arguments->json, "print plan.json instead of the summary"),
         flag("--verbose", arguments->verbose,

@@ -106,7 +106,7 @@ Bytes parse_capacity(const std::string& text) {
   } catch (const InputError& error) {
     throw InputError(SourcePlace{}, "--capacity: {}", error.diagnostics().front().message);
   }
-  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: {} is no memory; expected more, as 16GiB", text);
+  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: expected at least one byte, as 16GiB; found {}", text);
   return bytes;
 }
 
@@ -271,8 +271,8 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStr
                fmt::format("a preset ({}; with xN for N nodes, as dgx-a100x8) or a cluster file", preset_list()))
             .completed_by(Completion::kCluster),
         option("--device-num", "N", &arguments.device_num, "use only the first N devices", at_least(1)),
-        option("--rank-table", "FILE", &arguments.rank_table,
-               "servers, devices and ranks from this file; RANK_TABLE_FILE if not given")
+        option("--rank-table", "FILE", &arguments.rank_table, "servers, devices and ranks from this file")
+            .with_default("RANK_TABLE_FILE")
             .completed_by(Completion::kFile),
         option("--dim", "NAME=SIZE", &arguments.dims, "override one of the model's dims, as B=16"),
         option("--set", "NAME=LAYOUT", &arguments.strategies,
@@ -286,33 +286,36 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStr
                "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
         option("--costs", "NAME", &arguments.costs,
                "what to minimise when choosing forward strategies: the cluster's times, or the weighted bytes of "
-               "MindSpore's cost model; cluster if not given",
-               one_of({"cluster", "mindspore"})),
+               "MindSpore's cost model",
+               one_of({"cluster", "mindspore"}))
+            .with_default("cluster"),
         option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
         option("--layers", "MODE", &arguments.layers,
                "uniform: all copies of a repeated block have the same strategies, as in a module class or a scan over "
-               "layers; free: each copy has its own; if not given, the model's setting, else uniform",
-               one_of({"uniform", "free"})),
+               "layers; free: each copy has its own",
+               one_of({"uniform", "free"}))
+            .with_default("the model's, else uniform"),
         option("--memory-slack", "SHARE", &arguments.memory_slack,
-               "at level 1, how much above the least memory the plan may be for a faster step, as a share; 0.01 if not "
-               "given",
-               from_to(0, 1)),
-        option(
-            "--memory", "MODE", &arguments.memory,
-            "bounded: no shard during a redistribution is larger than the larger of its two ends; bounded if not given",
-            one_of({"bounded", "unbounded"})),
+               "at level 1, how much above the least memory the plan may be for a faster step, as a share",
+               from_to(0, 1))
+            .with_default("0.01"),
+        option("--memory", "MODE", &arguments.memory,
+               "bounded: no shard during a redistribution is larger than the larger of its two ends",
+               one_of({"bounded", "unbounded"}))
+            .with_default("bounded"),
         option("--overlap", "MODE", &arguments.overlap,
                "on: collectives overlap with kernels, in the order that hides the most communication; off: everything "
-               "runs one after the other; on if not given",
-               one_of({"on", "off"})),
-        option("--seed", "N", &arguments.seed, "seed of the search and of a proof's data; 0 if not given"),
+               "runs one after the other",
+               one_of({"on", "off"}))
+            .with_default("on"),
+        option("--seed", "N", &arguments.seed, "seed of the search and of a proof's data").with_default("0"),
         option("--time-limit", "SECONDS", &arguments.time_limit,
                "stop the search after this time, with the best plan so far", positive()),
         option("--work-limit", "UNITS", &arguments.work_limit,
                "stop the search after this much work; gives the same plan on every machine", positive()),
         option("--threads", "N", &arguments.threads,
-               "threads of the search; 1 if not given. Idle processors help without changing the plan",
-               from_to(1, 64))}},
+               "threads of the search; idle processors help without changing the plan", from_to(1, 64))
+            .with_default("1")}},
   };
   if (saves == SavesStrategies::kYes) {
     std::vector<Option>& of_model = groups.front().options;

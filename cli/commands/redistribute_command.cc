@@ -171,10 +171,11 @@ Command redistribute_command() {
         option("--from", "LAYOUT", &arguments->from, "layout, as '[{x}, {y}]' or '[{}, {}] unreduced={x}'").required(),
         option("--to", "LAYOUT", &arguments->to, "layout").required(),
         option("--devices", "DEVICES", &arguments->devices,
-               "the cluster's devices at the points of the mesh, as 0-3 or 0,2,4-7; 0, 1, ... if not given"),
-        option("--to-mesh", "AXES", &arguments->to_mesh, "mesh of --to; the same if not given"),
-        option("--to-devices", "DEVICES", &arguments->to_devices,
-               "the devices of --to-mesh, as 4-11; those of --mesh if not given")}},
+               "the cluster's devices at the points of the mesh, as 0-3 or 0,2,4-7")
+            .with_default("0, 1, ..."),
+        option("--to-mesh", "AXES", &arguments->to_mesh, "mesh of --to").with_default("that of --mesh"),
+        option("--to-devices", "DEVICES", &arguments->to_devices, "the devices of --to-mesh, as 4-11")
+            .with_default("those of --mesh")}},
       {"Costs",
        {option("--cluster", "CLUSTER", &arguments->cluster, "a preset or a cluster file, whose links set the costs")
             .completed_by(Completion::kCluster),

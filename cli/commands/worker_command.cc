@@ -169,10 +169,10 @@ Command worker_command() {
   command.options.push_back(job_options(arguments->job));
   command.options.push_back(
       {"The run",
-       {option("--rank", "R", &arguments->rank, "rank of this worker; if not given MS_NODE_ID, or the lowest free rank",
-               from_to(0, kMostWorkers - 1)),
-        option("--address", "ADDRESS", &arguments->address,
-               "address at which others reach this machine; if not given, that of a scheduler on this machine"),
+       {option("--rank", "R", &arguments->rank, "rank of this worker", from_to(0, kMostWorkers - 1))
+            .with_default("MS_NODE_ID, else the lowest free one"),
+        option("--address", "ADDRESS", &arguments->address, "address at which others reach this machine")
+            .with_default("that of a scheduler on this machine"),
         option("--steps", "N", &arguments->steps, "training steps", from_to(1, 100000)),
         option("--batches", "N", &arguments->batches, "new batches for the trained model", from_to(0, 100000))}});
   command.action = [arguments] { return run(*arguments); };

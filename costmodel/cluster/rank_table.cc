@@ -181,7 +181,8 @@ class RankTableReader {
       PlacedDevice device;
       device.card = integer(item, "device_id", device.card_place);
       if (device.card && *device.card >= kCards) {
-        fault(device.card_place, "device_id \"{}\" is no card of a server; expected 0 to {}", *device.card, kCards - 1);
+        fault(device.card_place, "device_id \"{}\" is not a card of a server; expected 0 to {}", *device.card,
+              kCards - 1);
         device.card.reset();
       } else if (device.card) {
         check_unique("device_id", scope, *item.find("device_id"));
@@ -190,7 +191,7 @@ class RankTableReader {
       if (const JsonNode* address = string(item, "device_ip")) {
         device.address = address->text;
         check_unique("device_ip", "", *address);
-        if (!is_address(address->text)) fault(address->place, "device_ip \"{}\" is no IP address", address->text);
+        if (!is_address(address->text)) fault(address->place, "device_ip \"{}\" is not an IP address", address->text);
       }
       server.devices.push_back(std::move(device));
     }

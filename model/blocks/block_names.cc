@@ -147,7 +147,7 @@ class NameResolver {
   NameSource result_source(const Word& word, const std::string& where) {
     const NameSource source = source_of(word, where);
     if (source.kind == NameSource::Kind::kUnknown || source.kind == NameSource::Kind::kOperator) return source;
-    fault(word.place, fmt::format("{}: '{}' is no result of an operator", where, word.text));
+    fault(word.place, fmt::format("{}: '{}' is not a result of an operator", where, word.text));
     return {};
   }
 

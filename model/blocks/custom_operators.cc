@@ -45,7 +45,7 @@ void set_factor(ShardingRule& rule, const Word& name, const Word& kind) {
     throw InputError(kind.place, "factor {} is '{}'; expected sum, max, min or whole", name.text, kind.text);
   }
   if (factor.kind != FactorKind::kReduction) {
-    throw InputError(kind.place, "factor {} is in a result, so it is no {}", name.text, kind.text);
+    throw InputError(kind.place, "factor {} is in a result, so it is not a {}", name.text, kind.text);
   }
   factor.reduction = kind.text == "sum" ? Reduction::kSum : kind.text == "max" ? Reduction::kMax : Reduction::kMin;
 }

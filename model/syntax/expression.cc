@@ -46,7 +46,7 @@ class ExpressionParser {
   using Kind = Expression::Kind;
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw InputError({}, "'{}' is no expression: {}", text_.substr(0, 80), why);
+    throw InputError({}, "'{}' is not an expression: {}", text_.substr(0, 80), why);
   }
   void skip_blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
@@ -152,7 +152,7 @@ class ExpressionParser {
     } else {
       step.kind = Kind::kReal;
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step.real);
-      if (error != std::errc() || end != digits.data() + digits.size()) fail(fmt::format("{} is no number", digits));
+      if (error != std::errc() || end != digits.data() + digits.size()) fail(fmt::format("{} is not a number", digits));
     }
     expression_.steps_.push_back(std::move(step));
   }

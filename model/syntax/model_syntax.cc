@@ -246,7 +246,7 @@ class SyntaxReader {
         words.push_back(word(item));
       } else {
         const char* const what = form == WordForm::kNameOrNumber ? "tensor's name or number" : "name";
-        fault(item, fmt::format("{}: {} is no {}", where, describe(item), what), "");
+        fault(item, fmt::format("{}: {} is not a {}", where, describe(item), what), "");
       }
     };
     if (node.is_sequence()) {

@@ -39,7 +39,7 @@ AttributeSpec reduction_attribute() { return text("reduce", "sum", "sum, prod, m
 void check_rank_list(const Operation& operation, const std::string& attribute, std::int64_t least) {
   for (const std::int64_t rank : operation.list(attribute)) {
     if (rank < least || rank >= kMostRanks) {
-      operand_error(operation, fmt::format("{}: {} is no rank", attribute, rank));
+      operand_error(operation, fmt::format("{}: {} is not a rank", attribute, rank));
     }
   }
 }
@@ -148,7 +148,7 @@ std::vector<Shape> shapes_of(const Operation& operation, const std::string& attr
   for (std::size_t i = 0; i < flat.size();) {
     const std::int64_t rank = flat[i++];
     if (rank < 0 || rank > static_cast<std::int64_t>(flat.size() - i)) {
-      operand_error(operation, fmt::format("{} is no list of shapes", attribute));
+      operand_error(operation, fmt::format("{} is not a list of shapes", attribute));
     }
     shapes.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(i),
                         flat.begin() + static_cast<std::ptrdiff_t>(i) + static_cast<std::ptrdiff_t>(rank));

@@ -70,8 +70,8 @@ std::vector<TensorType> infer_slice(const Operation& operation) {
 std::vector<TensorType> infer_slice_grad(const Operation& operation) {
   const Shape& full = operation.list("shape");
   if (slice_bounds(operation, full).size != operation.operands[0].shape) {
-    operand_error(operation, fmt::format("the input {} is no such slice of {}", to_string(operation.operands[0].shape),
-                                         to_string(full)));
+    operand_error(operation, fmt::format("the input {} is not such a slice of {}",
+                                         to_string(operation.operands[0].shape), to_string(full)));
   }
   return {{full, operation.operands[0].dtype}};
 }

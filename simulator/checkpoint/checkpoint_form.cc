@@ -113,7 +113,7 @@ void read_per_device(const SafetensorsReader& file, CheckpointForm& form) {
       piece.dimensions.push_back({{begin[d], entry.shape[d]}});
     }
     if (!fits || is_too_large(shape)) {
-      throw InputError(place, "metadata: {}: {} from {} is no piece of {}", shortened(entry.name),
+      throw InputError(place, "metadata: {}: {} from {} is not a piece of {}", shortened(entry.name),
                        to_string(entry.shape), to_string(begin), to_string(shape));
     }
     form.tensors.push_back(
@@ -208,7 +208,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
     bool fits = without && without->size() == shape->size();
     for (std::size_t d = 0; fits && d < shape->size(); ++d) fits = (*without)[d] >= 1 && (*without)[d] <= (*shape)[d];
     if (!fits) {
-      throw InputError(place, "metadata: without padding {} is '{}', which is no part of {}", shortened(entry.name),
+      throw InputError(place, "metadata: without padding {} is '{}', which is not part of {}", shortened(entry.name),
                        shortened(unpadded->second), to_string(*shape));
     }
     form.tensors.back().unpadded = *without;

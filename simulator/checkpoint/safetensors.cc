@@ -186,7 +186,7 @@ SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) 
   std::error_code error;  // opening a pipe would wait for its other end
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw InputError(place, "cannot be read: it is no regular file");
+    throw InputError(place, "cannot be read: it is not a regular file");
   }
   file_.reset(std::fopen(path_.c_str(), "rb"));
   if (!file_) throw InputError(place, "cannot be read: {}", system_reason());

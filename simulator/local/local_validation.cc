@@ -167,8 +167,8 @@ class Validation {
     if (!fits) {
       throw InputError(std::vector<Diagnostic>{
           {tensor.place,
-           fmt::format("{}: {} of rank {} is no piece of {} in {}{}", tensor.name, to_string(tensor.type.shape), rank,
-                       to_string(whole.shape), reference_model_.name,
+           fmt::format("{}: {} of rank {} is not a piece of {} in {}{}", tensor.name, to_string(tensor.type.shape),
+                       rank, to_string(whole.shape), reference_model_.name,
                        has_begin ? fmt::format(" that begins at {}", to_string(begin)) : ""),
            has_begin ? "" : "begin: [0, rank*64] says where a rank's piece begins"}});
     }

@@ -69,7 +69,7 @@ std::string numeric_address(const std::string& host) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) throw InputError(SourcePlace{}, "'{}' is no address: {}", host, gai_strerror(error));
+  if (error != 0) throw InputError(SourcePlace{}, "'{}' is not an address: {}", host, gai_strerror(error));
   const addrinfo* first = found;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     if (each->ai_family == AF_INET && first->ai_family != AF_INET) first = each;
@@ -78,7 +78,7 @@ std::string numeric_address(const std::string& host) {
   const int failed = getnameinfo(first->ai_addr, first->ai_addrlen, number, sizeof number, nullptr, 0, NI_NUMERICHOST);
   const bool is_six = first->ai_family == AF_INET6;
   freeaddrinfo(found);
-  if (failed != 0) throw InputError(SourcePlace{}, "'{}' is no address: {}", host, gai_strerror(failed));
+  if (failed != 0) throw InputError(SourcePlace{}, "'{}' is not an address: {}", host, gai_strerror(failed));
   return is_six ? fmt::format("[{}]", number) : number;
 }
 
@@ -221,7 +221,7 @@ std::size_t Transport::connect(const std::string& address) {
   Sockets& all = *sockets_;
   const std::size_t space = address.find(' ');
   if (!address.starts_with("tcp://") || space == std::string::npos || address.size() - space != kSizeOfKey) {
-    throw InputError(SourcePlace{}, "'{}' is no address", address);
+    throw InputError(SourcePlace{}, "'{}' is not an address", address);
   }
   all.peers.emplace_back().address = address;
   try {

@@ -74,7 +74,7 @@ std::string WorkerLink::name_of(std::size_t peer) const {
 
 std::string WorkerLink::missing_peers() const {
   if (rank_ < 0) {
-    return transport_.is_stranger(scheduler_) ? ": what listens there is no scheduler of this version" : "";
+    return transport_.is_stranger(scheduler_) ? ": what listens there is not a scheduler of this version" : "";
   }
   std::vector<std::string> missing;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {

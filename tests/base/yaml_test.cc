@@ -70,7 +70,7 @@ TEST(YamlTest, KnowsPlaces) {
 
 TEST(YamlTest, RefusesWhatGuessesOrExpands) {
   const std::pair<const char*, const char*> cases[] = {
-      {"a: 1\nb: 2\na: 3\n", "m.yaml:3:1: error: 'a' stands here twice; first in line 1"},
+      {"a: 1\nb: 2\na: 3\n", "m.yaml:3:1: error: 'a' is given twice; first in line 1"},
       {"a: &x 1\n",
        "m.yaml:1:4: error: anchors ('&name') are not read\n"
        "    write the value out; blocks and dims serve for what repeats"},
@@ -82,9 +82,9 @@ TEST(YamlTest, RefusesWhatGuessesOrExpands) {
       {"a: 1\n---\nb: 1\n", "m.yaml:3:1: error: a second document ('---') begins here; expected one"},
       {"", "m.yaml:1:1: error: the file is empty"},
       {"a: 1\nb: \xffx\n",
-       "m.yaml:2:4: error: the byte 0xff is no part of a character in UTF-8; the file must be in UTF-8"},
+       "m.yaml:2:4: error: the byte 0xff is not part of a character in UTF-8; the file must be in UTF-8"},
       {"a: \xc3\xa4\xe2\x82\n",
-       "m.yaml:1:6: error: the byte 0xe2 is no part of a character in UTF-8; the file must be in UTF-8"},
+       "m.yaml:1:6: error: the byte 0xe2 is not part of a character in UTF-8; the file must be in UTF-8"},
       {"a: x\x1b[31m\n", "m.yaml:1:5: error: control characters (0x1b) are not read"},
       {"a: 1\nb: \"x\\e[31m\"\n", "m.yaml:2:4: error: control characters (0x1b) are not read"},
       {"a: \xc2\x9b"

@@ -22,6 +22,7 @@ TEST(CommandTableTest, OptionsKnowTheirKindAndTheirDefault) {
   EXPECT_EQ(option("--share", "S", &share, "").default_text, "0.5");
   EXPECT_EQ(option("--count", "N", &count, "").default_text, "8");
   EXPECT_EQ(option("--level", "L", &level, "").default_text, "");  // an empty default is not shown
+  EXPECT_EQ(option("--level", "L", &level, "").with_default("the model's").default_text, "the model's");
   const Option switched = flag("--json", json, "as JSON");
   EXPECT_TRUE(switched.is_flag());
   EXPECT_EQ(switched.default_text, "");

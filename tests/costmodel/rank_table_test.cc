@@ -126,10 +126,10 @@ TEST(RankTable, EveryRuleHasItsMessage) {
             "rank_table.json:13:42: error: device_ip 192.4.27.6 was given at 11:42");
   devices[5] = device("5", "192.6.27", "5");
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
-            "rank_table.json:13:42: error: device_ip \"192.6.27\" is no IP address");
+            "rank_table.json:13:42: error: device_ip \"192.6.27\" is not an IP address");
   devices[5] = device("5", "192.6.2\xff.6", "5");
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
-            "rank_table.json:13:50: error: not JSON: the byte 0xff is no part of a character in UTF-8");
+            "rank_table.json:13:50: error: not JSON: the byte 0xff is not part of a character in UTF-8");
   devices[5] = device("5", "fe80::1", "5");
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")), "no error");
   devices[5] = device("4", "192.6.27.6", "9");
@@ -137,7 +137,7 @@ TEST(RankTable, EveryRuleHasItsMessage) {
   EXPECT_EQ(read_error(table({server("10.155.111.140", devices)}, "1")),
             "rank_table.json:13:25: error: device_id 4 was given at 12:25\n"
             "rank_table.json:13:66: error: rank_id \"9\" is outside 0 to 7: there are 8 devices\n"
-            "rank_table.json:14:25: error: device_id \"8\" is no card of a server; expected 0 to 7\n"
+            "rank_table.json:14:25: error: device_id \"8\" is not a card of a server; expected 0 to 7\n"
             "rank_table.json:14:66: error: rank_id \"x\" is not a whole number");
   EXPECT_EQ(read_error(table({server("a", cards(kAllCards)), server("a", cards(kAllCards, 8, 28))}, "2")),
             "rank_table.json:19:20: error: server_id a was given at 6:20");

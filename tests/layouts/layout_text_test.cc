@@ -46,7 +46,7 @@ const FaultCase kTextFaults[] = {
     {"[{z}]", "layout '[{z}]', character 3: unknown axis 'z'; the mesh is x=2, y=4"},
     {"[{x}, {x}]", "layout '[{x}, {x}]': axis x is used twice"},
     {"[{y:(1)2}, {y}]", "layout '[{y:(1)2}, {y}]': y:(1)2 and y overlap"},
-    {"[{y:(1)3}]", "layout '[{y:(1)3}]', character 3: y:(1)3 is no part of axis y of size 4; 1 * 3 must divide it"},
+    {"[{y:(1)3}]", "layout '[{y:(1)3}]', character 3: y:(1)3 is not part of axis y of size 4; 1 * 3 must divide it"},
     {"[{y:(0)2}]", "layout '[{y:(0)2}]', character 6: found '0'; expected a number of at least 1"},
     {"[{x}] unreduced", "layout '[{x}] unreduced', character 16: found the end; expected '='"},
     {"[{x}] partial={y}",

@@ -70,7 +70,7 @@ TEST(TensorLayoutTest, ChecksWhatWasBuiltByHand) {
   layout.dimensions[0].parts[0].axes = {{7, 1, 2}};
   EXPECT_EQ(check_layout(layout, kMesh, {8}), "axis 7 does not exist on mesh x=2, y=4");
   layout.dimensions[0].parts[0].axes = {{1, 1, -2}};
-  EXPECT_EQ(check_layout(layout, kMesh, {8}), "y:(1)-2 is no part of axis y of size 4; 1 * -2 must divide it");
+  EXPECT_EQ(check_layout(layout, kMesh, {8}), "y:(1)-2 is not part of axis y of size 4; 1 * -2 must divide it");
   layout.dimensions[0].parts[0].axes = {{1, INT64_MAX, INT64_MAX}};
   EXPECT_NE(check_layout(layout, kMesh, {8}), "");
   const DeviceMesh six = DeviceMesh::parse("a=6");

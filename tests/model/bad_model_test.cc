@@ -38,7 +38,7 @@ operators: {a: {op: ReLU, in: x}}
 m.yaml:2:29: error: dims: F depends on itself
 m.yaml:2:45: error: dims: Z is 0; expected at least 1
 m.yaml:2:66: error: dims: Y: no dim 'widht' here; did you mean 'width'?
-m.yaml:2:79: error: dims: I: '010' is no expression: 010 begins with 0; numbers are decimal
+m.yaml:2:79: error: dims: I: '010' is not an expression: 010 begins with 0; numbers are decimal
 m.yaml:2:84: error: dims: J: 9999999999*9999999999 is beyond 64 bits)",
      "shapes were not checked"},
     {"cycle",
@@ -98,9 +98,9 @@ model: b
 inputs: {x: [8, 4], x: [3]}
 operators: {a: {op: ReLU, in: x, in: x}}
 )",
-     R"(m.yaml:3:1: error: 'model' stands here twice; first in line 2
-m.yaml:4:21: error: 'x' stands here twice; first in line 4
-m.yaml:5:34: error: 'in' stands here twice; first in line 5)",
+     R"(m.yaml:3:1: error: 'model' is given twice; first in line 2
+m.yaml:4:21: error: 'x' is given twice; first in line 4
+m.yaml:5:34: error: 'in' is given twice; first in line 5)",
      ""},
     {"operators",
      R"(shardplan: 1
@@ -267,7 +267,7 @@ m.yaml:13:3: error: g feeds no output
 m.yaml:14:3: error: h feeds no output
     use its result, or name it in outputs
 m.yaml:15:25: error: outputs: no tensor 'q' here
-m.yaml:16:7: error: loss: 'x' is no result of an operator)",
+m.yaml:16:7: error: loss: 'x' is not a result of an operator)",
      ""},
     {"parts_of_blocks",
      R"(shardplan: 1
@@ -330,7 +330,7 @@ operators:
   o: {op: Worse, in: [m]}
   p: {op: Mixx, in: [x]}
 )",
-     R"(m.yaml:7:47: error: n: factor b is in a result, so it is no sum
+     R"(m.yaml:7:47: error: n: factor b is in a result, so it is not a sum
 m.yaml:12:22: error: o: rule 'b s t -> b': operand 0 has 3 dimensions there, 2 in fact
 m.yaml:13:11: error: p: no operator 'Mixx'; did you mean 'Mix'?)",
      ""},

@@ -124,7 +124,8 @@ TEST(BlockNamesTest, FindsCyclesAndWhatNobodyReads) {
   EXPECT_EQ(faults("  a: {op: Add, in: [x, y]}\n  b: {op: ReLU, in: a}\noutputs: [a]\n"), "layer.b feeds no output\n");
   EXPECT_EQ(faults("  a: {op: Add, in: [x, y.weight]}\n"),
             "layer.a: 'y' is a tensor (input, line 1) and has no parts\n");
-  EXPECT_EQ(faults("  a: {op: Add, in: [x, y]}\noutputs: [x]\n"), "layer.outputs: 'x' is no result of an operator\n");
+  EXPECT_EQ(faults("  a: {op: Add, in: [x, y]}\noutputs: [x]\n"),
+            "layer.outputs: 'x' is not a result of an operator\n");
 }
 
 TEST(BlockNamesTest, OnlyUsesOfOneBlockShareParameters) {

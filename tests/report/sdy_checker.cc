@@ -89,7 +89,7 @@ class SdyReader {
   std::int64_t number() {
     const std::string digits = word();
     if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
-      fail(fmt::format("'{}' is no number", digits));
+      fail(fmt::format("'{}' is not a number", digits));
     }
     return std::stoll(digits);
   }

@@ -237,7 +237,7 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
               fs::remove(c + "/rank_1.safetensors");
               mkfifo((c + "/rank_1.safetensors").c_str(), 0600);
             }),
-      "rank_1.safetensors: error: cannot be read: it is no regular file");
+      "rank_1.safetensors: error: cannot be read: it is not a regular file");
   write(at("again"), form);
   {
     std::fstream file(at("again/rank_0.safetensors"), std::ios::in | std::ios::out | std::ios::binary);

@@ -128,8 +128,8 @@ TEST(LocalValidationTest, WhatHasNoCounterpartIsAnError) {
   };
   EXPECT_NE(fault("{u: [4, 6]}", "u").find("m.yaml:3:14: error: u: whole has no parameter of this name"),
             std::string::npos);
-  EXPECT_NE(fault("{w: [4, 3]}", "w").find("w: [4, 3] of rank 0 is no piece of [4, 6] in whole"), std::string::npos);
-  EXPECT_NE(fault("{w: {shape: [4, 3], begin: [0, rank*4]}}", "w").find("of rank 1 is no piece"), std::string::npos);
+  EXPECT_NE(fault("{w: [4, 3]}", "w").find("w: [4, 3] of rank 0 is not a piece of [4, 6] in whole"), std::string::npos);
+  EXPECT_NE(fault("{w: {shape: [4, 3], begin: [0, rank*4]}}", "w").find("of rank 1 is not a piece"), std::string::npos);
   EXPECT_NE(fault("{w: {shape: [4, 6], dtype: f64}}", "w").find("error"), std::string::npos);
 }
 
