@@ -279,9 +279,9 @@ Json path_rows(const Plan& plan, const CriticalPath& path) {
   return rows;
 }
 
-/// With micro-batches: the end of the loop's first run, and of its last run; null otherwise.
-Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans) {
-  const std::optional<OtherRuns> others = other_runs(plan, spans);
+/// With micro-batches: the end of the loop's first run, and of its last run, of all workers or of one; null otherwise.
+Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& spans, std::optional<int> worker = {}) {
+  const std::optional<OtherRuns> others = other_runs(plan, spans, worker);
   return others ? Json{others->begin / kNanosecond, others->end / kNanosecond} : Json();
 }
 
@@ -401,6 +401,12 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["comms"] = data.collectives();
   document["lanes"] = data.lanes();
   document["loop"] = loop_span(plan, spans);
+  if (plan.program.workers > 1) {
+    document["loops"] = Json::array();
+    for (int worker = 0; worker < plan.program.workers; ++worker) {
+      document["loops"].push_back(loop_span(plan, spans, worker));
+    }
+  }
   document["timeline"] = data.timeline_items();
   document["path"] = path_rows(plan, path);
   document["memory"] = memory_points(plan);

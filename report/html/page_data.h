@@ -20,6 +20,7 @@ namespace shardplan {
 ///   comms  {k: collective, a: axes, w: from where to where, n: times, b: bytes, t: picoseconds, to: position in `ops`}
 ///   lanes, timeline [lane, start, length, position in ops, or -1 - position in comms, 1 if the critical path runs
 ///           through it] in nanoseconds; memory [time, bytes]
+///   loop   [end of the first run of micro-batches, end of the last run] or null;  loops: the same for each worker's lane
 ///   path   [class, forward, backward, update, slowed] of the critical path
 ///   alive  [tensor, kind, layout, bytes, values] at the peak;  stored [tensor, kind, shape, layout, bytes, whole, copies]
 Json page_data(const Plan& plan, const std::string& name, const std::vector<ExplainedDecision>& decisions);

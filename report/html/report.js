@@ -235,12 +235,12 @@ const opOf = (item) => item[3] >= 0 ? item[3] : null, commOf = (item) => item[3]
 /// What is seen of the step, from and to, and the step's end, in nanoseconds.
 function span() { const end = Math.max(1, plan().step / 1000); return [state.from * end, state.to * end, end]; }
 /// With micro-batches only the first run of the loop is listed: a box where the others run.
-function drawLoop(pen, x, width, height) {
-  if (!plan().loop) return;
-  const a = Math.max(x(plan().loop[0]), margin), b = Math.min(x(plan().loop[1]), width), text = plan().micro_batches - 1 + (plan().micro_batches > 2 ? " more runs" : " more run") + " of the loop";
+function drawLoop(pen, x, width, loop, top, bottom) {
+  if (!loop) return;
+  const a = Math.max(x(loop[0]), margin), b = Math.min(x(loop[1]), width), text = plan().micro_batches - 1 + (plan().micro_batches > 2 ? " more runs" : " more run") + " of the loop";
   if (b <= a) return;
-  pen.globalAlpha = 1; pen.strokeStyle = colour("--line"); pen.fillStyle = colour("--quiet"); pen.strokeRect(a + 0.5, 5.5, b - a - 1, height - 11);
-  if (b - a > pen.measureText(text).width + 12) pen.fillText(text, (a + b - pen.measureText(text).width) / 2, height / 2 + 4);
+  pen.globalAlpha = 1; pen.strokeStyle = colour("--line"); pen.fillStyle = colour("--quiet"); pen.strokeRect(a + 0.5, top + 5.5, b - a - 1, bottom - top - 11);
+  if (b - a > pen.measureText(text).width + 12) pen.fillText(text, (a + b - pen.measureText(text).width) / 2, (top + bottom) / 2 + 4);
 }
 function prepare(canvas, height) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -264,7 +264,8 @@ function drawTimeline() {
     pen.fillRect(a, row * lane + 5, b - a, row - 10);
     if (critical) { pen.fillStyle = colour("--text"); pen.fillRect(a, row * lane + row - 4, b - a, 2); }
   }
-  drawLoop(pen, x, width, row * lanes.length);
+  if (plan().loops) plan().loops.forEach((loop, i) => drawLoop(pen, x, width, loop, row * i, row * (i + 1)));
+  else drawLoop(pen, x, width, plan().loop, 0, row * lanes.length);
   if (state.brush && state.brush[0] < to && state.brush[1] > from) {
     const a = Math.max(x(state.brush[0]), margin), b = Math.min(x(state.brush[1]), width);
     pen.fillStyle = pen.strokeStyle = colour("--focus"); pen.globalAlpha = 0.15; pen.fillRect(a, 0, b - a, row * lanes.length); pen.globalAlpha = 1; pen.strokeRect(a + 0.5, 0.5, b - a - 1, row * lanes.length - 1);
@@ -285,7 +286,7 @@ function drawMemory() {
     pen.lineTo(Math.max(x(t), margin), y(b)); last = b;
   }
   pen.lineTo(width, y(last || 0)); pen.lineTo(width, y(0)); pen.fill(); pen.globalAlpha = 1;
-  drawLoop(pen, x, width, height - 10);
+  drawLoop(pen, x, width, p.loop, 0, height - 10);
   pen.strokeStyle = colour("--error"); pen.beginPath(); pen.moveTo(x(p.peak_at), 4); pen.lineTo(x(p.peak_at), height - 16); pen.stroke();
   pen.fillStyle = colour("--text"); pen.fillText(bytes(p.peak), 6, y(p.peak) + 4); pen.fillText("peak", Math.min(x(p.peak_at) + 4, width - 30), 14);
 }

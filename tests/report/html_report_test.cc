@@ -127,6 +127,35 @@ TEST(HtmlReportTest, EveryWorkerHasALaneOfItsOwn) {
   EXPECT_NEAR(static_cast<double>(last), static_cast<double>(plan.time.step()) / 1000, 2) << "the axis ends there";
 }
 
+/// The other runs of the loop fill each worker's lane where it has no bars.
+TEST(HtmlReportTest, EveryWorkerRunsTheLoopInItsOwnTime) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+model: stages
+cluster: dgx-a100
+dims: {B: 4096, H: 1024}
+inputs: {x: [B, H]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: H, place: (MS_WORKER, 0)}
+  down: {block: nn.Dense, in: up, out_channels: H, place: (MS_WORKER, 1)}
+  loss: {op: ReduceMean, in: down, place: (MS_WORKER, 1)}
+loss: loss
+training: {optimizer: sgd, micro_batches: 4}
+parallel: {device_num: 2}
+)",
+                                                                   "stages.yaml"));
+  const Plan plan = ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kSpeed, "auto");
+  const JsonNode data =
+      parse_json(data_of(html_report({{"plan", &plan, {}}}, {compared("plan", plan)}, "the summary")), "data");
+  const JsonNode& shown = data.find("plans")->items.at(0);
+  ASSERT_EQ(shown.find("loops")->items.size(), 2u);
+  for (const JsonNode& item : shown.find("timeline")->items) {
+    const JsonNode& loop = shown.find("loops")->items.at(std::stoul(item.items.at(0).text));
+    const std::int64_t begin = std::stoll(item.items.at(1).text), end = begin + std::stoll(item.items.at(2).text);
+    EXPECT_TRUE(end <= std::stoll(loop.items.at(0).text) + 1 || begin >= std::stoll(loop.items.at(1).text) - 1)
+        << begin;
+  }
+}
+
 /// Columns of numbers are sorted as numbers.
 TEST(HtmlReportTest, FiguresOfPlansAreNumbers) {
   const Plan plan = tiny_plan();
