@@ -11,22 +11,40 @@
 namespace shardplan {
 namespace {
 
-/// Of stored operands that are written in place only the elements of the last operand are read and written. An upper
-/// bound where a device holds only some of them, as it depends on the values of indices.
+/// The share of the elements picked from a table that one device holds, if the indices are spread evenly over the pieces
+/// of the dimension that they count: that of factors of the table which what is picked does not have.
+double share_of_picks(const Strategy& strategy, const TensorWalk& table, const TensorWalk& picked) {
+  const auto has = [](const TensorWalk& walk, std::uint32_t factor) {
+    return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
+      return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
+    });
+  };
+  std::int64_t pieces = 1;
+  for (std::uint32_t factor = 0; factor < strategy.factors.size(); ++factor) {
+    if (has(table, factor) && !has(picked, factor)) pieces *= num_pieces(strategy.factors[factor]);
+  }
+  return 1.0 / static_cast<double>(pieces);
+}
+
+/// Of stored operands that are written in place only the elements of the last operand are read and written. What is
+/// overwritten (a cache at the positions of new tokens) may all be on one device.
 Bytes touched_in_place(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                        const std::vector<TensorLayout>& results) {
   const Signature& signature = operation.type->signature;
   const auto held = [&](std::size_t i) {
     return local_bytes(operation.operands[i], operand_layout(operation, strategy, mesh, i));
   };
-  const Bytes last = held(operation.operands.size() - 1);
+  const bool is_updated = operation.type->in_place == InPlace::kUpdated;
+  const std::vector<TensorWalk>& walks = operation.rule.operands;
+  const double share = is_updated ? share_of_picks(strategy, walks.front(), walks.back()) : 1;
+  const auto last = static_cast<Bytes>(share * static_cast<double>(held(operation.operands.size() - 1)));
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const auto& names = signature.results;
     const bool is_stored = std::find(names.begin(), names.end(), signature.operands[i]) != names.end();
     if (!is_stored) {
-      bytes += held(i);
-    } else if (operation.type->in_place == InPlace::kUpdated) {
+      bytes += i + 1 == operation.operands.size() ? last : held(i);
+    } else if (is_updated) {
       bytes += std::min(held(i), last);
     }
   }
@@ -42,13 +60,17 @@ bool reads_twice(const Operation& operation) {
                      [](const Factor& factor) { return factor.kind == FactorKind::kNormalised; });
 }
 
-/// Bytes that one kernel run reads of an operand. Of a table that elements are picked from, at most as much as the
-/// result holds.
+/// Bytes that one kernel run reads of an operand. Of a table that elements are picked from, its share of what the result
+/// holds.
 Bytes read_bytes(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh,
                  const std::vector<TensorLayout>& results, std::size_t operand) {
   const OperatorType& type = *operation.type;
   const Bytes held = local_bytes(operation.operands[operand], operand_layout(operation, strategy, mesh, operand));
-  if (type.picks_elements && operand == 0) return std::min(held, local_bytes(operation.results[0], results[0]));
+  if (type.picks_elements && operand == 0) {
+    const double of_picks = share_of_picks(strategy, operation.rule.operands[0], operation.rule.results[0]);
+    const auto picked = static_cast<double>(local_bytes(operation.results[0], results[0]));
+    return std::min(held, static_cast<Bytes>(of_picks * picked));
+  }
   const double share =
       type.read_share == nullptr ? 1 : type.read_share(operation, local_extents(operation, strategy), operand);
   const Bytes read = share < 1 ? static_cast<Bytes>(share * static_cast<double>(held)) : held;
@@ -177,8 +199,8 @@ class Steps {
     for (const Halo& side : halo) {
       const std::int64_t rows = shape[side.dimension];
       const Bytes whole = TensorType{shape, type.dtype}.bytes();
-      step.time += costs_.neighbour_exchange(side.axes, whole / rows * (side.before + side.after));
-      shape[side.dimension] += side.before + side.after;
+      step.time += costs_.neighbour_exchange(side.axes, whole / rows * side.received());
+      shape[side.dimension] += side.received();
     }
     step.halo = std::move(halo);
     result_.steps.push_back(std::move(step));

@@ -48,7 +48,7 @@ Bytes group_bytes(const ParallelProgram& program, const Instruction& instruction
     Bytes received = 0;
     const Shape& shape = program.values[instruction.inputs[0]].local_shape;
     for (const Halo& halo : instruction.halo) {
-      if (shape[halo.dimension] > 0) received += in / shape[halo.dimension] * (halo.before + halo.after);
+      if (shape[halo.dimension] > 0) received += in / shape[halo.dimension] * halo.received();
     }
     return received;
   }

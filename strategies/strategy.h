@@ -68,6 +68,9 @@ struct Halo {
   std::vector<AxisRef> axes;  // axes that shard the output factor
   std::int64_t before = 0;    // the widest over all devices
   std::int64_t after = 0;
+
+  /// The most rows that one device receives. Of two pieces each has one neighbour.
+  std::int64_t received() const { return num_pieces(axes) == 2 ? std::max(before, after) : before + after; }
 };
 std::vector<Halo> halos(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 

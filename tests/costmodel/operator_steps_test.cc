@@ -95,6 +95,8 @@ TEST_F(OperatorStepsTest, OfATableOnlyTheRowsAskedForAreRead) {
   const Operation gather = make_operation(*find_operator_type("Gather"), {}, {TensorType{{1024, 8}}, few});
   EXPECT_EQ(steps(gather, {}).computation, 1000 * 1024 * 6 * 8 + 2 * 192 + 24 + 7);
   EXPECT_EQ(steps(gather, {{"h", "x"}}).computation, 1000 * 1024 * 6 * 4 + 2 * 96 + 24 + 7);
+  // A device that holds half of the rows reads half of those asked for; the result is a summand of all.
+  EXPECT_EQ(steps(gather, {{"v", "x"}}).computation, 1000 * 512 * 6 * 8 + 96 + 192 + 24 + 7);
   // A small table is read at most once.
   const Operation again = make_operation(*find_operator_type("Gather"), {}, {TensorType{{2, 8}}, few});
   EXPECT_EQ(steps(again, {}).computation, 1000 * 2 * 6 * 8 + 64 + 192 + 24 + 7);
@@ -125,7 +127,7 @@ TEST_F(OperatorStepsTest, RowsThatAreUpdatedAreReadAndWritten) {
   };
   EXPECT_EQ(descent({}), 192 + 24 + 2 * 192);
   EXPECT_EQ(descent({{"h", "y"}}), 48 + 24 + 2 * 48);
-  EXPECT_EQ(descent({{"v", "x"}}), 192 + 24 + 2 * 192);
+  EXPECT_EQ(descent({{"v", "x"}}), 96 + 24 + 2 * 96);  // half of the rows are on each device
   EXPECT_EQ(bytes("SparseApplyAdam", {table, table, table, step, indices, rows}, {{"h", "y"}}),
             48 + 24 + 3 * 2 * 48 + 2 * 4);
 }
@@ -138,9 +140,9 @@ TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   EXPECT_EQ(found.steps[0].kind, OperatorStep::Kind::kHalo);
   EXPECT_EQ(found.steps[0].inputs, std::vector<std::size_t>{0});
   ASSERT_EQ(found.steps[0].halo.size(), 2u);
-  // A shard is [1, 2, 4, 3]. A row above and one below are 2 x 2 x 3 numbers; then a column on each side of the
-  // resulting 6 rows is 2 x 2 x 6, corners included.
-  EXPECT_EQ(found.communication, (5 + 4 * 12) + (5 + 4 * 24));
+  // A shard is [1, 2, 4, 3]. Of two stripes each gets the row next to it, 2 x 3 numbers; of four a middle one then gets a
+  // column on each side of the resulting 5 rows, 2 x 2 x 5, corners included.
+  EXPECT_EQ(found.communication, (5 + 4 * 6) + (5 + 4 * 20));
   // The kernel reads the operand with its halo, value 2, and the weight.
   EXPECT_EQ(found.steps[1].inputs, (std::vector<std::size_t>{2, 1}));
   EXPECT_EQ(layout(found.steps[1]), "[{}, {}, {x}, {y}]");
