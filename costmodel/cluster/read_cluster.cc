@@ -95,13 +95,18 @@ class ClusterReader {
     return where.empty() ? key : where + "." + key;
   }
 
+  /// A path in the file: relative to its folder.
+  std::string beside_file(const std::string& path) const {
+    return (std::filesystem::path(document_.file.str()).parent_path() / path).string();
+  }
+
   /// Completes a file that contains only what differs from its base. If the base cannot be read there is nothing to go on
   /// with.
   void complete() {
     const YamlNode& place = *document_.root.find("base");
     std::string base = scalar(place, "base");
     if (base.empty()) throw InputError(faults_);
-    if (is_cluster_path(base)) base = (std::filesystem::path(document_.file.str()).parent_path() / base).string();
+    if (is_cluster_path(base)) base = beside_file(base);
     try {
       if (num_bases_ == kMostBases)
         throw InputError(SourcePlace{}, "more than {} files, each the base of another", kMostBases);
@@ -386,13 +391,18 @@ class ClusterReader {
       fault(node, "rank_table: ranks says where they stand, too; keep one of them");
       return;
     }
-    const std::string path = scalar(node, "rank_table");
+    std::string path = scalar(node, "rank_table");
     if (path.empty()) return;
+    path = beside_file(path);
     try {
       cluster_ = with_rank_table(cluster_, read_rank_table(path));
     } catch (const InputError& error) {
       for (Diagnostic diagnostic : error.diagnostics()) {
-        if (diagnostic.place.file.empty()) diagnostic.place = document_.place(node);
+        if (diagnostic.place.line == 0) {
+          const std::string& file = diagnostic.place.file;
+          diagnostic.message = fmt::format("rank_table: {}{}", file.empty() ? "" : file + " ", diagnostic.message);
+          diagnostic.place = document_.place(node);
+        }
         faults_.push_back(std::move(diagnostic));
       }
     }
