@@ -13,7 +13,7 @@ OptionReader::OptionReader(const YamlDocument& document, const YamlNode& node, c
   if (!node.is_map()) {
     fault(node, fmt::format("{} is {}; expected a map", section, describe(node)));
   } else {
-    check_keys(document, node, key_names(keys), section, faults);
+    check_model_keys(document, node, keys, section, faults);
   }
 }
 

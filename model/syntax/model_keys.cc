@@ -1,5 +1,9 @@
 #include "model/syntax/model_keys.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 // The tables of keys, map by map: {key, form of its value, one line of description, allowed words}. The reader, the
 // JSON Schema, near-miss hints in errors and the test that shows an effect of each key all read these tables.
 
@@ -357,6 +361,27 @@ std::vector<std::string> key_names(const KeySpecs& specs) {
   std::vector<std::string> names;
   for (const KeySpec& spec : specs) names.push_back(spec.name);
   return names;
+}
+
+void check_model_keys(const YamlDocument& document, const YamlNode& node, const KeySpecs& known, std::string_view where,
+                      std::vector<Diagnostic>& faults) {
+  std::size_t at = faults.size();
+  check_keys(document, node, key_names(known), where, faults);
+  const auto has = [](const KeySpecs& keys, const std::string& name) {
+    return std::any_of(keys.begin(), keys.end(), [&](const KeySpec& key) { return key.name == name; });
+  };
+  for (const YamlEntry& entry : node.entries) {
+    const std::string& key = entry.key.text;
+    if (has(known, key)) continue;
+    std::string& hint = faults[at++].hint;  // one fault for each
+    if (has(parallel_keys(), key)) {
+      hint = fmt::format("{} is a key of parallel", key);
+    } else if (has(training_keys(), key)) {
+      hint = fmt::format("{} is a key of training", key);
+    } else if (has(file_keys(), key) && !where.empty()) {
+      hint = fmt::format("{} is a key of the file itself", key);
+    }
+  }
 }
 
 }  // namespace shardplan

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/yaml.h"
 
 namespace shardplan {
 
@@ -66,5 +69,9 @@ const std::vector<std::string>& device_names();
 /// The types in which a gradient is summed, and those in which moments are stored.
 const std::vector<std::string>& gradient_types();
 const std::vector<std::string>& state_types();
+
+/// `check_keys`, and for a key of another section where it belongs: "zero is a key of parallel".
+void check_model_keys(const YamlDocument& document, const YamlNode& node, const KeySpecs& known, std::string_view where,
+                      std::vector<Diagnostic>& faults);
 
 }  // namespace shardplan

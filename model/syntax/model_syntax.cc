@@ -50,7 +50,7 @@ class SyntaxReader {
       fault(root, fmt::format("a model file is a map; found {}", describe(root)), "it begins with: shardplan: 1");
       return model;
     }
-    check_keys(*document_, root, key_names(file_keys()), "", faults_);
+    check_model_keys(*document_, root, file_keys(), "", faults_);
     const YamlNode* version = root.find("shardplan");
     if (!version) {
       fault(root, "the key 'shardplan' is missing", "the first line says the format's version: shardplan: 1");

@@ -101,6 +101,8 @@ TEST(OptionReaderTest, WrongValuesAreFaultsAndLeaveTheDefault) {
 
 TEST(OptionReaderTest, UnknownKeysAndOtherThingsThanMapsAreFaults) {
   EXPECT_EQ(Section("{moed: fast}").faults(), "m.yaml:1:2: error: training: unknown key 'moed'; did you mean 'mode'?");
+  EXPECT_EQ(Section("{zero: 1}").faults(),
+            "m.yaml:1:2: error: training: unknown key 'zero'\n    zero is a key of parallel");
   EXPECT_EQ(Section("[mode]").faults(), "m.yaml:1:1: error: training is a list; expected a map");
 }
 
