@@ -19,6 +19,7 @@
 #include "graph/stored_updates.h"
 #include "model/planned_model.h"
 #include "planner/mindspore_model.h"
+#include "planner/model_mesh.h"
 #include "planner/model_planner.h"
 #include "planner/problem/global_degrees.h"
 #include "planner/problem/plan_choice.h"
@@ -79,6 +80,7 @@ bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
 ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redistributions) const {
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
+  const std::vector<AxisRef> pieces = batch_pieces(pieces_, batch_size(*graph_), uneven_cuts() != UnevenCuts::kNone);
   IdVector<TensorId, std::vector<AxisRef>> partial(graph_->tensors().size());  // gradients of weights, and the loss
   // All copies of a layer have the same ones.
   struct Known {
@@ -96,7 +98,7 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
     const auto [found, is_new] = known.try_emplace({op.operation, batch[id], passed});
     Known& of_all = found->second;
     if (is_new) {
-      Strategy strategy = data_parallel_strategy(operation, batch[id], mesh(), pieces_, uneven_cuts());
+      Strategy strategy = data_parallel_strategy(operation, batch[id], mesh(), pieces, uneven_cuts());
       std::vector<Strategy> strategies{strategy};
       strategy.partial = passed;
       // Of several micro-batches the sum can be reduced instead of each gradient.

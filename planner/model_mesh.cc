@@ -10,16 +10,8 @@
 namespace shardplan {
 namespace {
 
-/// The largest number of pieces into which some of `pieces` together can shard a batch.
 std::int64_t most_cuts(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven) {
-  std::int64_t most = 1;
-  for (std::size_t chosen = 1; chosen < std::size_t{1} << pieces.size(); ++chosen) {
-    std::int64_t cuts = 1;
-    for (std::size_t i = 0; i < pieces.size(); ++i) cuts *= (chosen >> i & 1) != 0 ? pieces[i].size : 1;
-    const bool is_uneven = allows_uneven && can_be_split(batch, cuts) && wastes_little(batch, cuts);
-    if (batch % cuts == 0 || is_uneven) most = std::max(most, cuts);
-  }
-  return most;
+  return num_pieces(batch_pieces(pieces, batch, allows_uneven));
 }
 
 /// The outermost axis in two pieces, the inner one being the largest that divides the batch; the others are not
@@ -59,6 +51,21 @@ std::int64_t batch_size(const OperatorGraph& graph) {
       return graph.operation(op).rule.factors[*factor].size;
   }
   return 1;
+}
+
+std::vector<AxisRef> batch_pieces(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven) {
+  std::vector<AxisRef> best;
+  // From the set of all pieces to the empty one, so that of equally many cuts those by the first pieces win.
+  for (std::size_t chosen = std::size_t{1} << pieces.size(); chosen-- > 0;) {
+    std::vector<AxisRef> some;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if ((chosen >> (pieces.size() - 1 - i) & 1) != 0) some.push_back(pieces[i]);
+    }
+    const std::int64_t cuts = num_pieces(some);
+    const bool is_uneven = allows_uneven && can_be_split(batch, cuts) && wastes_little(batch, cuts);
+    if ((batch % cuts == 0 || is_uneven) && cuts > num_pieces(best)) best = std::move(some);
+  }
+  return best;
 }
 
 std::vector<AxisRef> model_pieces(const Model& model, const DeviceMesh& mesh, std::int64_t batch) {

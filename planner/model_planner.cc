@@ -93,21 +93,21 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   graph_ = std::make_shared<const OperatorGraph>(planned_graph(*model_, groups.group.num_devices()));
   versions_ = tensor_versions(*graph_);
   const DeviceMesh mesh = model_mesh(*model_, groups.group);
-  pieces_ = options_.pieces.empty() ? model_pieces(*model_, mesh, batch_size(*graph_)) : options_.pieces;
+  const bool is_free = options_.pieces.empty();
+  DecidedStrategies decided = decided_strategies(
+      *model_, *graph_, mesh, {is_free ? model_pieces(*model_, mesh, batch_size(*graph_)) : options_.pieces, is_free},
+      options_.strategy_file.value_or(model_->parallel.strategy_load_file));
+  pieces_ = std::move(decided.pieces);
   costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
   redistribution_options_.bounded_memory = options_.bounded_redistribution;
   redistribution_options_.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options_);
-  DecidedStrategies decided = decided_strategies(*model_, *graph_, mesh, pieces_,
-                                                 options_.strategy_file.value_or(model_->parallel.strategy_load_file));
   for (const OperatorId op : graph_->operators().ids()) {
     is_user_strategy_.push_back(!graph_->operators()[op].strategy->in.empty() || decided.is_loaded[op]);
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
                                      model_->parallel.reshard_after_forward);
-  const bool decides_layouts = std::any_of(decided_layouts_.begin(), decided_layouts_.end(),
-                                           [](const RareValue<TensorLayout>& layout) { return layout.has_value(); });
-  if (!decides_layouts) decided_layouts_ = {};
+  if (!std::ranges::any_of(decided_layouts_, &RareValue<TensorLayout>::has_value)) decided_layouts_ = {};
   decided_ = std::move(decided.strategies);
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
@@ -213,8 +213,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   }
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
   if (search.is_out_of_time() && plan.status != PlanStatus::kOptimal) {
-    add_notice(plan.notices, fmt::format("the time limit of {:g} s ended the search: this is the best plan so far",
-                                         options_.time_limit));
+    add_notice(plan.notices, out_of_time_notice(options_.time_limit));
   }
 
   begin_bound(*found.choice);
@@ -232,9 +231,10 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   if (level != Level::kSpeed && !has_free_bound) problem = {};  // not needed any more
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
   if (has_free_bound) {
-    scheduled.free_bound = of_free_layers.get();
+    const LevelValue least = of_free_layers.get();
+    if (least.amount > 0) scheduled.free_bound = least;  // else unknown
     // A bound over all plans also holds for those with uniform layers.
-    scheduled.bound.amount = std::max(scheduled.bound.amount, scheduled.free_bound->amount);
+    scheduled.bound.amount = std::max(scheduled.bound.amount, least.amount);
     scheduled.status = status_of(scheduled);
   }
   if (level != Level::kSpeed || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
@@ -345,6 +345,7 @@ Plan ModelPlanner::in_sequence(Decisions decisions, Plan like, ProgramWriter* wr
   like.program = {};  // never two at a time
   like.is_user_strategy = is_user_strategy_;
   like.is_by_mode = is_by_mode_;
+  like.pieces = pieces_;
   like.program =
       writer != nullptr ? writer->write(decisions) : lower(*graph_, versions_, decisions, *costs_, *redistributions_);
   if (model_->parallel.parameter_broadcast) {

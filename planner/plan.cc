@@ -45,7 +45,23 @@ Picoseconds Plan::time_of_peak() const {
     const std::vector<Picoseconds> last_run = overlapped_timeline(program).last_run;  // in order; 0 for collectives
     if (at < last_run.size()) return *std::max_element(last_run.begin(), last_run.begin() + at + 1);
   }
-  return spans()[at].begin;
+  return counted_from()[at];
+}
+
+std::vector<Picoseconds> Plan::counted_from() const {
+  std::vector<Picoseconds> times;
+  for (const OverlappedTimeline::Span& span : spans()) {
+    times.push_back(times.empty() ? span.begin : std::max(times.back(), span.begin));
+  }
+  return times;
+}
+
+bool has_given_layouts(const Plan& plan) {
+  const auto is_set = [](char flag) { return flag != 0; };
+  return std::ranges::any_of(plan.is_user_strategy, is_set) || std::ranges::any_of(plan.is_by_mode, is_set) ||
+         std::ranges::any_of(plan.graph->operators(), &GraphOperator::is_data_parallel) ||
+         std::ranges::any_of(plan.graph->tensors(),
+                             [](const GraphTensor& tensor) { return tensor.layout || tensor.pins; });
 }
 
 std::optional<double> open_gap(const Plan& plan) {

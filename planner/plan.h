@@ -132,6 +132,7 @@ struct Plan {
   IdVector<OperatorId, char> is_user_strategy;
   IdVector<OperatorId, char>
       is_by_mode;  // decided by the parallel mode, from what the user or the mode says about other operators
+  std::vector<AxisRef> pieces;                 // of the mesh, that the search could use
   IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
   ParallelProgram program;
   bool is_overlapped = false;  // its collectives overlap with its kernels
@@ -145,10 +146,18 @@ struct Plan {
 
   /// The time span of each instruction's first run.
   std::vector<OverlappedTimeline::Span> spans() const;
-  /// When the instruction at which the memory peaks begins, in the run in which it does.
+  /// By instruction, the time from which its memory counts: once it and all instructions before it in the program have
+  /// begun, because the profile counts them together. A collective may run before kernels that precede it in the program.
+  std::vector<Picoseconds> counted_from() const;
+  /// When the memory peaks: in the last run of the loop if only that reaches the peak, else in the first one, which then
+  /// stands for all.
   Picoseconds time_of_peak() const;
   bool fits() const { return memory.peak <= usable; }
 };
+
+/// Whether the user, a strategy file or a parallel mode decides some layouts: the bounds of a plan then cover only plans
+/// with these.
+bool has_given_layouts(const Plan& plan);
 
 /// The gap (value - bound) / bound: of the step if `overlapped_bound` is set, else of `cost`; 0 if it is closed,
 /// nothing if the bound is 0.

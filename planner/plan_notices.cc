@@ -99,4 +99,8 @@ void add_notice(std::vector<std::string>& notices, std::string text) {
   if (std::find(notices.begin(), notices.end(), text) == notices.end()) notices.push_back(std::move(text));
 }
 
+std::string out_of_time_notice(double seconds) {
+  return fmt::format("the time limit of {:g} s ended the search: this is the best plan so far", seconds);
+}
+
 }  // namespace shardplan

@@ -31,4 +31,7 @@ std::optional<std::string> unused_fusion_index(const ParallelProgram& program, c
 /// Adds a notice unless it is already there.
 void add_notice(std::vector<std::string>& notices, std::string text);
 
+/// That the limit, in seconds, ended the search.
+std::string out_of_time_notice(double seconds);
+
 }  // namespace shardplan

@@ -1,5 +1,7 @@
 #include "program/timeline.h"
 
+#include <utility>
+
 #include "base/integer.h"
 #include "program/instruction_facts.h"
 
@@ -17,6 +19,20 @@ Timeline timeline(const ParallelProgram& program) {
   }
   result.exposed = result.end - result.computation;
   return result;
+}
+
+Picoseconds joined_communication(const ParallelProgram& program) {
+  std::vector<char> is_counted(program.buckets.size(), 0);
+  Picoseconds sum = 0;
+  for (const Instruction& instruction : program.instructions) {
+    if (is_computation(instruction)) continue;
+    if (instruction.fusion == 0) {
+      sum += instruction.time_of_step();
+    } else if (!std::exchange(is_counted[instruction.fusion - 1], 1)) {
+      sum += program.buckets[instruction.fusion - 1].time * instruction.runs;
+    }
+  }
+  return sum;
 }
 
 Picoseconds repeated_time(const ParallelProgram& program) {

@@ -17,6 +17,9 @@ struct Timeline {
 };
 Timeline timeline(const ParallelProgram& program);
 
+/// All communication of a step, with every bucket as the one collective that it is.
+Picoseconds joined_communication(const ParallelProgram& program);
+
 /// The part of the contractions' time that is spent on work that another device does too.
 Picoseconds repeated_time(const ParallelProgram& program);
 

@@ -25,6 +25,7 @@
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
 #include "planner/overlap/weight_rounds.h"
+#include "planner/plan_notices.h"
 #include "planner/problem/uniform_layers.h"
 #include "solver/limits.h"
 #include "solver/tied_problem.h"
@@ -207,6 +208,9 @@ class ShortestStep {
     Plan plan = incumbent_.release();
     plan.overlapped_bound = std::min(least_, step);
     plan.is_bound_one_block_ahead = is_one_block_ahead_;
+    if (deadline_.reached() == Limit::kTime && step > plan.overlapped_bound) {
+      add_notice(plan.notices, out_of_time_notice(plan.options.time_limit));
+    }
     if (free_bound_) plan.free_bound = {Level::kSpeed, std::min(*free_bound_, step)};
     plan.statistics.push_back({"overlapped step",
                                {{"rounds", rounds_.count()},
@@ -253,9 +257,9 @@ class ShortestStep {
   void bound_free(const OverlapWeights& weights) {
     if (!model_.ties || (search_.uniform && !search_.wants_free_bound)) return;
     const std::optional<LevelResult> found = least_sum(proof(std::nullopt, 0, 1), weights, std::nullopt);
-    const Picoseconds free = found ? found->bound.amount : 0;
-    least_ = std::max(least_, free);
-    if (search_.uniform) free_bound_ = free;
+    if (!found) return;
+    least_ = std::max(least_, found->bound.amount);
+    if (search_.uniform && found->bound.amount > 0) free_bound_ = found->bound.amount;
   }
 
   void try_found(const std::vector<Choice>& found) {

@@ -1,18 +1,70 @@
 #include "planner/problem/decided_strategies.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
 #include "planner/problem/mode_strategies.h"
 #include "planner/problem/strategy_file.h"
 
 namespace shardplan {
 
+namespace {
+
+/// The pieces, with each axis that strategies divide otherwise divided as they do. It stays as it is if some of their
+/// parts of it overlap.
+std::vector<AxisRef> as_strategies_divide(const std::vector<AxisRef>& pieces, const UserStrategies& strategies,
+                                          const DeviceMesh& mesh) {
+  std::vector<std::set<std::int64_t>> ends(mesh.axes().size());  // of parts, by axis
+  for (const SharedVector<Strategy>& of_operator : strategies.operators) {
+    if (of_operator.size() != 1) continue;  // open
+    for (const std::vector<AxisRef>& axes : of_operator.front().factors) {
+      for (const AxisRef& part : axes) ends[part.axis].insert({part.before, part.end()});
+    }
+  }
+  std::vector<AxisRef> result;
+  for (std::uint32_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    std::vector<AxisRef> usual, divided;
+    std::set<std::int64_t> known{1};
+    for (const AxisRef& piece : pieces) {
+      if (piece.axis != axis) continue;
+      usual.push_back(piece);
+      known.insert(piece.end());
+    }
+    ends[axis].insert(mesh.axes()[axis].size);
+    bool is_chain = true;
+    std::int64_t before = 1;
+    for (const std::int64_t end : ends[axis]) {
+      is_chain = is_chain && end % before == 0;
+      if (end > before) divided.push_back({axis, before, end / before});
+      before = end;
+    }
+    const bool is_new = !std::includes(known.begin(), known.end(), ends[axis].begin(), ends[axis].end());
+    const std::vector<AxisRef>& taken = is_new && is_chain ? divided : usual;
+    result.insert(result.end(), taken.begin(), taken.end());
+  }
+  return result;
+}
+
+}  // namespace
+
 DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
-                                     const std::vector<AxisRef>& pieces, const std::string& strategy_file) {
-  DecidedStrategies decided;
-  decided.strategies = resolve_user_strategies(
-      graph, mesh, pieces, model.parallel.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone);
-  decided.is_loaded.resize(graph.operators().size(), 0);
-  if (!strategy_file.empty()) {
-    load_strategy_file(strategy_file, graph, mesh, decided.strategies, decided.is_loaded);
+                                     const SearchPieces& search, const std::string& strategy_file) {
+  const auto named = [&](const std::vector<AxisRef>& pieces) {
+    DecidedStrategies result;
+    result.pieces = pieces;
+    result.strategies = resolve_user_strategies(
+        graph, mesh, pieces, model.parallel.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone);
+    result.is_loaded.resize(graph.operators().size(), 0);
+    if (!strategy_file.empty()) {
+      load_strategy_file(strategy_file, graph, mesh, result.strategies, result.is_loaded);
+    }
+    return result;
+  };
+  DecidedStrategies decided = named(search.pieces);
+  if (search.follows_strategies) {
+    const std::vector<AxisRef> divided = as_strategies_divide(search.pieces, decided.strategies, mesh);
+    if (divided != search.pieces) decided = named(divided);
   }
   for (const OperatorId op : graph.operators().ids()) {
     if (model.parallel.allows_uneven || decided.is_loaded[op] == 0) continue;
@@ -29,7 +81,7 @@ DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& gr
       stored = TensorLayout::replicated(tensor.type.shape.size());
     }
   }
-  decided.is_final = decide_by_mode(decided.strategies, model, graph, mesh, pieces, decided.notices);
+  decided.is_final = decide_by_mode(decided.strategies, model, graph, mesh, decided.pieces, decided.notices);
   return decided;
 }
 

@@ -30,7 +30,8 @@ Decided decide(const std::string& operators, const std::string& parallel, const 
                                       "m.yaml");
   Decided result;
   result.graph = planned_graph(model);
-  result.decided = decided_strategies(model, result.graph, kMesh, {kMesh.whole(0), kMesh.whole(1)}, strategy_file);
+  result.decided =
+      decided_strategies(model, result.graph, kMesh, {{kMesh.whole(0), kMesh.whole(1)}, true}, strategy_file);
   return result;
 }
 
@@ -57,6 +58,18 @@ TEST(DecidedStrategiesTest, SemiAutoDecidesWhatTheUserDoesNot) {
   const Decided found = decide(kTwo, "parallel_mode: semi_auto_parallel");
   EXPECT_EQ(found.operand("a"), "[{x}, {}]");
   EXPECT_NE(found.operand("b"), "open");
+}
+
+// x is divided in two in any case; of y one strategy takes the first half, so that others can, too.
+TEST(DecidedStrategiesTest, TheMeshIsDividedAsStrategiesDivideIt) {
+  const auto pieces = [](const std::string& operators, const std::string& search = "auto_parallel") {
+    return kMesh.to_string(decide(operators, "parallel_mode: " + search).decided.pieces);
+  };
+  const std::string open = "  a: {op: ReLU, in: x}\n";
+  EXPECT_EQ(pieces(open), "{x, y}");
+  EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [\"[{x, y}, {}]\"]}\n"), "{x, y}");
+  EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [\"[{x, y:(1)2}, {}]\"]}\n"), "{x, y:(1)2, y:(2)2}");
+  EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [[4, 1]]}\n"), "{x, y:(1)2, y:(2)2}");
 }
 
 TEST(DecidedStrategiesTest, AllFaultsOfTheUsersStrategiesAreFound) {

@@ -65,5 +65,19 @@ TEST(ModelMeshTest, AMeshThatDoesNotFitIsAnErrorAtItsPlace) {
             "m.yaml:7:9: error: mesh dp=4 has 4 devices, but ascend-910 has 8");
 }
 
+TEST(ModelMesh, TheBatchTakesThePiecesThatShardItTheMost) {
+  const DeviceMesh mesh = DeviceMesh::parse("a=8, b=2, c=4");
+  const auto pieces = [&](std::int64_t batch, bool allows_uneven = false) {
+    return mesh.to_string(batch_pieces({mesh.whole(0), mesh.whole(1), mesh.whole(2)}, batch, allows_uneven));
+  };
+  EXPECT_EQ(pieces(64), "{a, b, c}");
+  EXPECT_EQ(pieces(32), "{a, c}");
+  EXPECT_EQ(pieces(16), "{a, b}");
+  EXPECT_EQ(pieces(8), "{a}");  // as b and c would
+  EXPECT_EQ(pieces(12), "{c}");
+  EXPECT_EQ(pieces(3), "{}");
+  EXPECT_EQ(pieces(255, true), "{a, b, c}");
+}
+
 }  // namespace
 }  // namespace shardplan
