@@ -233,6 +233,18 @@ bool has_float8(const Plan& plan, std::vector<std::string>& differences) {
   return true;
 }
 
+/// What is wrong with a network of convolutions without attention: these programs run transformers.
+void refuse_other_networks(const OperatorGraph& graph, const char* program, std::vector<std::string>& differences) {
+  bool attends = false, slides = false;
+  for (const OperatorId op : graph.operators().ids()) {
+    const OperatorType& type = *graph.operation(op).type;
+    attends = attends || type.role == OperatorRole::kAttention || type.name == "Softmax";
+    slides = slides || (type.work == WorkKind::kContraction && type.name.starts_with("Conv"));
+  }
+  if (slides && !attends)
+    differences.push_back(fmt::format("the network: {} runs transformers, and it has no attention", program));
+}
+
 /// Megatron-LM's name of a type.
 std::string_view megatron_name(DataType type) {
   switch (type) {
@@ -265,6 +277,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
+  refuse_other_networks(*plan.graph, "pretrain_gpt.py", kept.differences);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -333,6 +346,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
+  if (uniform.tensor > 1) refuse_other_networks(*plan.graph, "DeepSpeed's AutoTP", kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -441,6 +455,7 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   const UniformPlan uniform = uniform_plan(plan, degrees);
   std::vector<std::string> own;
   if (plan.graph->is_training()) own.emplace_back("the plan is for training");
+  refuse_other_networks(*plan.graph, "vLLM", own);
   const bool is_float8 = has_float8(plan, own);
   if (plan.model && !plan.model->int8_weights.empty()) {
     own.push_back(fmt::format("weights of {} are stored in i8", fmt::join(plan.model->int8_weights, ", ")));

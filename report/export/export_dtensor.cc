@@ -93,6 +93,32 @@ std::string torch_name(std::string_view parameter) {
   return std::string(last);
 }
 
+/// What DTensor refuses or gets wrong in a convolution; empty if nothing. It looks at the last dimension alone, whatever is
+/// sharded, and passes rims around a ring of all ranks (torch/distributed/tensor/_tp_conv.py of 2026).
+std::string convolution_problem(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh) {
+  if (operation.type->work != WorkKind::kContraction || operation.operands.empty()) return {};
+  const TensorWalk& input = operation.rule.operands[0];
+  if (input.empty() || !input.back().window) return {};
+  for (std::size_t d = 0; d < input.size(); ++d) {
+    if (!input[d].window) continue;
+    const std::int64_t pieces = num_pieces(strategy.factors[input[d].window->output]);
+    if (pieces == 1 || (d + 1 == input.size() && pieces == mesh.num_devices())) continue;
+    return fmt::format("dimension {} in {}; DTensor passes rims of the last dimension only, around a ring of all ranks",
+                       d, pieces);
+  }
+  const Window& last = *input.back().window;
+  const std::int64_t kernel = operation.rule.factors[last.offset].size;
+  if (last.dilation != 1) return fmt::format("dilation {}; DTensor's convolution takes 1", last.dilation);
+  const bool is_padded = last.pad_before > 0 || last.pad_after > 0;
+  if (is_padded && last.stride != 1)
+    return fmt::format("stride {} with padding; DTensor's convolution takes 1", last.stride);
+  if (!is_padded && last.stride != kernel) {
+    return fmt::format("stride {} of a kernel of {} without padding; DTensor's convolution wants them equal",
+                       last.stride, kernel);
+  }
+  return {};
+}
+
 /// The exported entries of one module.
 struct TorchModule {
   std::vector<std::string> parameters;  // "\"weight\": (Shard(0),)"
@@ -123,6 +149,7 @@ class DTensorWriter {
     result_.text += kPlacedStyle;
     table("INPUTS", exported_.inputs);
     write_modules();
+    refuse_convolutions();
     result_.text +=
         "# of the optimizer, by parameter. Torch lays a state out as its parameter: where these differ, redistribute "
         "the\n"
@@ -146,6 +173,17 @@ class DTensorWriter {
                                : ExportedEntry{tensor.name, "", dtensor_problem(tensor, why, plan_)});
     }
     result_.text += python_dictionary(variable, entries, result_.cannot_say);
+  }
+
+  void refuse_convolutions() {
+    std::vector<ExportedEntry> problems;
+    for (const OperatorId op : plan_.graph->operators().ids()) {
+      const GraphOperator& info = plan_.graph->operators()[op];
+      if (info.pass != Pass::kForward) continue;
+      const std::string problem = convolution_problem(plan_.graph->operation(op), plan_.strategies[op], plan_.mesh);
+      if (!problem.empty()) problems.push_back({info.name, "", fmt::format("{}: {}", info.name.str(), problem)});
+    }
+    for (const ExportedEntry& entry : fold_entries(problems)) refuse(entry.problem);
   }
 
   TorchModule& module(const std::string& name) {
