@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace shardplan {
 namespace {
@@ -21,6 +23,18 @@ std::string three_digits(double value) {
   return fmt::format("{:.0f}", value);
 }
 
+/// Bytes in the unit in which they are written.
+std::pair<double, const char*> in_unit(Bytes bytes) {
+  double value = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* next : {"MiB", "GiB", "TiB", "PiB"}) {
+    if (value < 1023.95 && value > -1023.95) break;
+    value /= 1024;
+    unit = next;
+  }
+  return {value, unit};
+}
+
 }  // namespace
 
 std::string format_time(Picoseconds time) {
@@ -35,14 +49,14 @@ std::string format_time(Picoseconds time) {
 
 std::string format_bytes(Bytes bytes) {
   if (bytes < 1024 && bytes > -1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  const char* unit = "KiB";
-  for (const char* next : {"MiB", "GiB", "TiB", "PiB"}) {
-    if (value < 1023.95 && value > -1023.95) break;
-    value /= 1024;
-    unit = next;
-  }
+  const auto [value, unit] = in_unit(bytes);
   return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string format_bytes_above(Bytes bytes) {
+  if (bytes < 1024 && bytes > -1024) return fmt::format("{} B", bytes);
+  const auto [value, unit] = in_unit(bytes);
+  return fmt::format("{:.1f} {}", std::ceil(value * 10) / 10, unit);
 }
 
 double to_seconds(Picoseconds time) { return static_cast<double>(time) / static_cast<double>(kPicosecondsPerSecond); }

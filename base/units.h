@@ -17,6 +17,8 @@ std::string format_time(Picoseconds time);
 
 /// Powers of 1024 with one decimal: 28311552 -> "27.0 MiB", 512 -> "512 B".
 std::string format_bytes(Bytes bytes);
+/// The same rounded up: a memory of that size holds the bytes.
+std::string format_bytes_above(Bytes bytes);
 
 /// Seconds as a double for JSON, whose shortest decimal text reads back as the same number of picoseconds.
 double to_seconds(Picoseconds time);

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
+#include "graph/folded_names.h"
 #include "report/plan/decisions_report.h"
 #include "report/plan/explain_report.h"
 
@@ -28,6 +29,9 @@ OperatorId find_operator(const OperatorGraph& graph, const std::string& name) {
   if (const std::optional<OperatorId> op = graph.find_operator(name)) return *op;
   if (const std::optional<TensorId> tensor = graph.find_tensor(name)) {
     if (graph.tensor(*tensor).producer) return *graph.tensor(*tensor).producer;
+  }
+  for (const OperatorId op : graph.operators().ids()) {
+    if (folded_name(graph.operators()[op].name) == name) return op;  // as reports write all copies: layers.*.up.matmul
   }
   std::vector<std::string> names;
   for (const GraphOperator& op : graph.operators()) names.push_back(op.name);
@@ -75,7 +79,8 @@ Command explain_command() {
       {"",
        {model_argument(arguments->planning),
         argument("OPERATOR", &arguments->name,
-                 "an operator's full name, as in reports; without it, the ten most expensive decisions")
+                 "an operator's full name, or that of all its copies, as in reports (layers.*.up.matmul explains the "
+                 "first one); without it, the ten most expensive decisions")
             .optional()
             .completed_by(Completion::kOperator)}});
   command.options.push_back({"Output",

@@ -283,7 +283,9 @@ std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStr
         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
       {"Search",
        {option("--level", "LEVEL", &arguments.level,
-               "0: greatest ratio of computation to communication; 1: least memory; 2: fastest step", from_to(0, 2)),
+               "0: least communication, so that the ratio of computation to communication is greatest; 1: least "
+               "memory; 2: fastest step",
+               from_to(0, 2)),
         option("--costs", "NAME", &arguments.costs,
                "what to minimise when choosing forward strategies: the cluster's times, or the weighted bytes of "
                "MindSpore's cost model",
@@ -376,6 +378,9 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     if (begins_data_parallel && result.plan.program.workers == 1) result.planning->data_parallel();
   }
   begin_phase("writing the answer", PhaseEnd::kBySelf);
+  if (interrupt_token().stop_requested() && result.is_found()) {
+    result.plan.notices.push_back("interrupted: this is the best plan so far");
+  }
   say_notices(result);
   save_strategies(arguments, result);
   return result;

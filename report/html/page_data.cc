@@ -285,20 +285,9 @@ Json loop_span(const Plan& plan, const std::vector<OverlappedTimeline::Span>& sp
   return others ? Json{others->begin / kNanosecond, others->end / kNanosecond} : Json();
 }
 
-/// For each instruction the time from which its memory counts: once it and all instructions before it in the program
-/// have begun, because the profile counts them together. A collective may run before kernels that precede it in the
-/// program.
-std::vector<Picoseconds> counted_from(const Plan& plan) {
-  std::vector<Picoseconds> times;
-  for (const OverlappedTimeline::Span& span : plan.spans()) {
-    times.push_back(times.empty() ? span.begin : std::max(times.back(), span.begin));
-  }
-  return times;
-}
-
 /// Points of the memory curve: [time, bytes], at most `kMostMemoryPoints`, the largest of each neighbourhood.
 Json memory_points(const Plan& plan) {
-  const std::vector<Picoseconds> times = counted_from(plan);
+  const std::vector<Picoseconds> times = plan.counted_from();
   const std::vector<Bytes>& bytes = plan.memory.bytes;
   const std::size_t stride = bytes.size() / kMostMemoryPoints + 1;
   Json points = Json::array();
@@ -393,7 +382,7 @@ Json page_data(const Plan& plan, const std::string& name, const std::vector<Expl
   document["gap"] = plan_gap ? gap_text(plan_gap) : "";
   document["peak"] = plan.memory.peak;
   const std::vector<OverlappedTimeline::Span> spans = plan.spans();
-  document["peak_at"] = spans.empty() ? 0 : counted_from(plan)[plan.memory.peak_instruction] / kNanosecond;
+  document["peak_at"] = spans.empty() ? 0 : plan.counted_from()[plan.memory.peak_instruction] / kNanosecond;
   document["usable"] = plan.usable;
   document["micro_batches"] = plan.program.micro_batches;
   document["ops"] = data.operators();

@@ -132,6 +132,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   }
   const ExpertFactors experts = find_experts(graph);
   Majority batch, sequence, queries, keys, heads, stacked, weights, vocabulary;
+  std::vector<Majority> image;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.pass != Pass::kForward) continue;
@@ -154,6 +155,13 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
     if (batch_size > 0 && shape.size() >= 2 && shape[0] % batch_size == 0) {
       batch.add(axes_along(result.dimensions[0]), work);
+    }
+    std::size_t slid = 0;  // dimensions, from the innermost outwards
+    for (std::size_t d = operation.rule.operands[0].size(); d-- > 0;) {
+      const std::optional<Window>& window = operation.rule.operands[0][d].window;
+      if (!window) continue;
+      if (image.size() <= slid) image.emplace_back();
+      image[slid++].add(joined(plan.strategies[id].factors[window->output]), work);
     }
     const auto head_dimension = operation.type->head_dimension;
     if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
@@ -180,6 +188,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   }
   ParallelismPatterns patterns;
   patterns.batch = batch.winner();
+  for (const Majority& dimension : image) patterns.image.push_back(dimension.winner());
   patterns.sequence = sequence.winner();
   patterns.queries = queries.winner();
   patterns.keys = keys.winner();
@@ -238,6 +247,10 @@ std::string parallelism_patterns(const Plan& plan) {
     text += remark;
   };
   say("batch", patterns.batch);
+  constexpr std::string_view kOfImage[] = {"width", "height", "depth"};
+  for (std::size_t i = std::min(patterns.image.size(), std::size(kOfImage)); i-- > 0;) {
+    say(patterns.image.size() == 1 ? "length" : kOfImage[i], patterns.image[i]);
+  }
   say("sequence", patterns.sequence, " around norms (sequence parallel)");
   say("queries", patterns.queries, " (context parallel)");
   say("keys", patterns.keys, " (context parallel)");

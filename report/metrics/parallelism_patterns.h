@@ -10,11 +10,12 @@ namespace shardplan {
 /// The axes that shard a model's batch, heads, ...: those that shard most of the operators or bytes concerned.
 struct ParallelismPatterns {
   std::vector<AxisRef> batch, sequence, heads, weights, vocabulary;
-  std::vector<AxisRef> queries, keys;  // positions of fused attention
-  std::vector<AxisRef> stacked;        // weights with one matrix for each expert, by expert
-  std::vector<AxisRef> gathered;       // shard most of the weights where they are stored, but not where they are used
-  std::vector<AxisRef> states;         // shard most of the optimizer states, further than their weights are used
-  bool states_as_weights = false;      // the states are sharded as the gathered weights are
+  std::vector<AxisRef> queries, keys;       // positions of fused attention
+  std::vector<std::vector<AxisRef>> image;  // by dimension through which convolutions slide, the innermost first
+  std::vector<AxisRef> stacked;             // weights with one matrix for each expert, by expert
+  std::vector<AxisRef> gathered;   // shard most of the weights where they are stored, but not where they are used
+  std::vector<AxisRef> states;     // shard most of the optimizer states, further than their weights are used
+  bool states_as_weights = false;  // the states are sharded as the gathered weights are
 };
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 
@@ -22,7 +23,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 bool gradients_are_cut(const Plan& plan);
 
 /// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)". Known are
-/// batch, sequence, queries and keys (context parallelism), heads, stacked weights (expert parallelism), weights
+/// batch, height and width of images, sequence, queries and keys (context parallelism), heads, stacked weights (expert parallelism), weights
 /// (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the operators or bytes concerned follow
 /// it. Empty if there is none.
 std::string parallelism_patterns(const Plan& plan);

@@ -32,7 +32,9 @@ std::vector<std::pair<std::string, Bytes>> peak_holders(const Plan& plan) {
           break;
         case TensorKind::kResult: {
           const Pass pass = tensor.producer ? graph.operators()[*tensor.producer].pass : Pass::kForward;
-          name = pass == Pass::kForward    ? "activations of " + folded_block(tensor.name)
+          const bool is_copy = tensor.producer && graph.operators()[*tensor.producer].is_copy;
+          name = is_copy                   ? "recomputed activations"
+                 : pass == Pass::kForward  ? "activations of " + folded_block(tensor.name)
                  : pass == Pass::kBackward ? "gradients"
                                            : "new weights and states";
         }

@@ -18,9 +18,16 @@ namespace {
 
 constexpr std::size_t kMostAlternativesEach = 3;
 
-std::string share_text(const Plan& plan, const Decision& decision) {
-  const double step = static_cast<double>(std::max<Picoseconds>(plan.time.step(), 1));
-  return fmt::format("{:.1f} %", 100 * static_cast<double>(decision.time()) / step);
+/// All kernels and collectives of a step, each alone; those of all workers.
+Picoseconds total_time(const ParallelProgram& program) {
+  Picoseconds sum = 0;
+  for (const Instruction& instruction : program.instructions) sum += instruction.time_of_step();
+  return sum;
+}
+
+std::string share_text(const Decision& decision, Picoseconds total) {
+  const double share = static_cast<double>(decision.time()) / static_cast<double>(std::max<Picoseconds>(total, 1));
+  return fmt::format("{:.1f} %", 100 * share);
 }
 
 }  // namespace
@@ -63,9 +70,10 @@ std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, co
 std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
                              const ExplainOptions& options) {
   const bool is_alone = plan.mesh.num_devices() == 1;
-  std::string text =
-      fmt::format("{}, level {}: the {} with the largest share of the step of {}\n", plan.graph->name(),
-                  number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(plan.time.step()));
+  const Picoseconds total = total_time(plan.program);
+  std::string text = fmt::format(
+      "{}, level {}: the {} with the largest shares of {} of computation and communication\n", plan.graph->name(),
+      number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(total));
   if (is_alone) {
     text += plan.program.workers > 1 ? "place assigns all operators to workers" : "there is only one device";
     text += ": nothing is decided\n";
@@ -75,7 +83,7 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
     const Operation& operation = plan.graph->operation(decision.op);
     const std::string words =
         fmt::format("{}{}  {}: compute {}, communication {}", operation.type->name,
-                    decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(plan, decision),
+                    decision.copies > 1 ? fmt::format(", {} x", decision.copies) : "", share_text(decision, total),
                     format_time(decision.computation), format_time(decision.communication));
     const bool is_one_line = decision.name.size() + 2 + words.size() <= kTerminalWidth;
     text += fmt::format("\n{}{}{}\n", styled(decision.name, TextStyle::kBold, options.colour),
@@ -85,7 +93,8 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
                         decided_by(plan, decision.op));
     const std::size_t count = explained.explanation.alternatives.size();
     const std::size_t shown = options.all ? count : std::min(count, kMostAlternativesEach);
-    text += count == 0 ? "  no alternatives\n" : alternatives_table(explained.explanation, shown, 4, options.colour);
+    text += count == 0 ? fmt::format("  {}\n", no_alternatives(explained.explanation))
+                       : alternatives_table(explained.explanation, shown, 4, options.colour);
     if (shown < count) text += fmt::format("    {} more alternatives are more expensive (--all)\n", count - shown);
   }
   return text;

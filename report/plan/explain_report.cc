@@ -150,6 +150,7 @@ Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op
   for (std::size_t i = 0; i < strategies.size(); ++i) {
     if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
   }
+  explanation.is_complete = !stop.stop_requested();
   return explanation;
 }
 
@@ -258,6 +259,10 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
   return table.to_string(indent, colour);
 }
 
+std::string no_alternatives(const Explanation& explanation) {
+  return explanation.is_complete ? "no alternatives" : "interrupted before its alternatives were searched";
+}
+
 std::string explain_report(const Explanation& explanation, const ExplainOptions& options) {
   const Plan& plan = *explanation.plan;
   const OperatorGraph& graph = *plan.graph;
@@ -295,12 +300,13 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
     if (grid.empty()) continue;
     text += fmt::format("    who holds  {} {}\n{}", graph.tensor(op.results[i]).name, to_string(shape), grid);
   }
-  if (explanation.alternatives.empty()) return text + "\n  no alternatives\n";
+  if (explanation.alternatives.empty()) return text + fmt::format("\n  {}\n", no_alternatives(explanation));
 
   const std::size_t count = explanation.alternatives.size();
   const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;
   text += '\n' + alternatives_table(explanation, shown, 2, options.colour);
   if (shown < count) text += fmt::format("  {} more cost more than these (--all)\n", count - shown);
+  if (!explanation.is_complete) text += "  interrupted: there may be more\n";
   return text;
 }
 
@@ -329,6 +335,7 @@ std::string explain_json(const Explanation& explanation) {
   document["schema"] = "shardplan.explanation/1";
   document["operator"] = plan.graph->operators()[explanation.op].name;
   document["op"] = operation.type->name;
+  document["complete"] = explanation.is_complete;
   document["origin"] = strategy_origin(plan, explanation.op);
   if (const std::string followed = followed_name(plan, explanation.op); !followed.empty()) {
     document["follows"] = followed;

@@ -25,6 +25,7 @@ struct Explanation {
     bool fits = true;
   };
   std::vector<Alternative> alternatives;  // in any order, without the chosen strategy
+  bool is_complete = true;                // false: interrupted, so that alternatives are missing
 };
 
 /// Searches the best plan for every other strategy of one operator.
@@ -47,6 +48,9 @@ std::string explain_json(const Explanation& explanation);
 /// them, indented by `indent` blanks. Empty if there is none.
 std::string alternatives_table(const Explanation& explanation, std::size_t most, std::size_t indent,
                                bool colour = false);
+
+/// In place of the table if there are none: that there are none, or that an interrupted search found none.
+std::string no_alternatives(const Explanation& explanation);
 
 /// Who set the operator's strategy: "set by the user", "data parallel by its mode", "follows fc1.matmul", "chosen by the
 /// search".

@@ -127,7 +127,7 @@ TableLine line_of(const Infeasibility::Remedy& remedy, const Plan& smallest, con
       break;
   }
   const Bytes reserved = smallest.cluster.device.reserved;
-  return {fmt::format("devices of {}", format_bytes(remedy.device_memory)),
+  return {fmt::format("devices of {}", format_bytes_above(remedy.device_memory)),
           reserved == 0 ? std::string()
                         : fmt::format("({} and {} reserved)", format_bytes(remedy.peak), format_bytes(reserved))};
 }

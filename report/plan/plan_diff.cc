@@ -26,7 +26,7 @@ namespace {
 
 using Align = TextTable::Align;
 using Change = PlanDiff::Change;
-using Difference = PlanDiff::Difference;
+using DiffLine = PlanDiff::Difference;
 
 constexpr std::size_t kMostDifferences = 10;
 constexpr std::size_t kMostName = 40;
@@ -61,15 +61,15 @@ class PlanDifferences {
   void add(const std::string& name, const std::string& before, const std::string& after, Bytes bytes) {
     const auto [found, is_new] = position_.try_emplace({before, after}, list_.size());
     if (is_new) list_.push_back({{}, before, after, 0});
-    Difference& difference = list_[found->second];
+    DiffLine& difference = list_[found->second];
     const std::string folded = folded_name(name);
     if (names_.insert({found->second, folded}).second) difference.names.push_back(folded);
     difference.bytes += bytes;
   }
-  std::vector<Difference> take() { return std::move(list_); }
+  std::vector<DiffLine> take() { return std::move(list_); }
 
  private:
-  std::vector<Difference> list_;
+  std::vector<DiffLine> list_;
   std::map<std::pair<std::string, std::string>, std::size_t> position_;
   std::set<std::pair<std::size_t, std::string>> names_;
 };
@@ -95,7 +95,7 @@ std::vector<Change> path_changes(const Plan& before, const Plan& after) {
 
 std::string layout_words(const Plan& plan, const ProgramValue& value) { return to_string(value.layout, plan.mesh); }
 
-std::vector<Difference> stored_differences(const Plan& before, const Plan& after) {
+std::vector<DiffLine> stored_differences(const Plan& before, const Plan& after) {
   std::map<std::string, const ProgramValue*> old;
   for (const Binding& binding : before.program.given) {
     old.emplace(before.graph->tensor(binding.tensor).name, &before.program.values[binding.value]);
@@ -125,8 +125,8 @@ std::string words_of(const Plan& plan, OperatorId op) {
   return strategy_words(plan.graph->operation(op), plan.strategies[op], plan.mesh);
 }
 
-std::vector<Difference> operator_differences(const Plan& before, const Plan& after, std::size_t& count,
-                                             std::size_t& all) {
+std::vector<DiffLine> operator_differences(const Plan& before, const Plan& after, std::size_t& count,
+                                           std::size_t& all) {
   all = num_operators(*after.graph);
   PlanDifferences list;
   for (const OperatorId op : after.graph->operators().ids()) {
@@ -189,17 +189,17 @@ std::string change_table(const std::string& title, const std::vector<Change>& ch
   return '\n' + table.to_string(2, options.colour) + more_text(changes.size() - shown);
 }
 
-std::string difference_table(const std::string& title, const std::vector<Difference>& list, bool has_bytes,
+std::string difference_table(const std::string& title, const std::vector<DiffLine>& list, bool has_bytes,
                              const DiffOptions& options) {
   if (list.empty()) return {};
   Bytes most = 0;
-  for (const Difference& difference : list) most = std::max(most, std::max(difference.bytes, -difference.bytes));
+  for (const DiffLine& difference : list) most = std::max(most, std::max(difference.bytes, -difference.bytes));
   const ColumnUnit bytes = bytes_unit(most);
   TextTable table({Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight});
   table.add({title, "before", "after", has_bytes ? fmt::format("{} per device", bytes.name) : ""});
   const std::size_t shown = shown_of(list.size(), options);
   for (std::size_t i = 0; i < shown; ++i) {
-    const Difference& difference = list[i];
+    const DiffLine& difference = list[i];
     table.add({names_text(difference.names), difference.before.empty() ? "-" : difference.before,
                difference.after.empty() ? "-" : difference.after,
                has_bytes ? signed_amount(difference.bytes, bytes) : ""});
@@ -208,9 +208,10 @@ std::string difference_table(const std::string& title, const std::vector<Differe
 }
 
 std::string asked_text(const Plan& plan) {
-  return fmt::format("{}, {}{} of {}, mesh {}, level {} ({})", plan.graph->name(), training_words(*plan.graph),
+  return fmt::format("{}, {}{} of {}, mesh {}, level {} ({}){}", plan.graph->name(), training_words(*plan.graph),
                      counted(plan.cluster.num_devices(), "device"), plan.cluster.name, mesh_words(plan.mesh),
-                     number_of(plan.options.level), to_string(plan.options.level));
+                     number_of(plan.options.level), to_string(plan.options.level),
+                     plan.options.overlap ? "" : ", overlap off");
 }
 
 std::string figures_table(const Plan& before, const Plan& after, const DiffOptions& options) {
@@ -230,19 +231,21 @@ std::string figures_table(const Plan& before, const Plan& after, const DiffOptio
   return table.to_string(2, options.colour);
 }
 
-Json json_of(const std::vector<Change>& changes, const char* unit, double size) {
+/// `value` writes an amount in the unit.
+Json json_of(const std::vector<Change>& changes, const std::string& unit, Json (*value)(std::int64_t)) {
   Json list = Json::array();
   for (const Change& change : changes) {
-    list.push_back({{"name", change.name},
-                    {std::string("before_") + unit, static_cast<double>(change.before) / size},
-                    {std::string("after_") + unit, static_cast<double>(change.after) / size}});
+    list.push_back(
+        {{"name", change.name}, {"before_" + unit, value(change.before)}, {"after_" + unit, value(change.after)}});
   }
   return list;
 }
+Json seconds_of(std::int64_t time) { return to_seconds(time); }
+Json bytes_of(std::int64_t bytes) { return bytes; }
 
-Json json_of(const std::vector<Difference>& list, bool has_bytes) {
+Json json_of(const std::vector<DiffLine>& list, bool has_bytes) {
   Json result = Json::array();
-  for (const Difference& difference : list) {
+  for (const DiffLine& difference : list) {
     Json entry{{"names", difference.names},
                {"before", difference.before.empty() ? Json() : Json(difference.before)},
                {"after", difference.after.empty() ? Json() : Json(difference.after)}};
@@ -288,7 +291,9 @@ std::string diff_report(const Plan& before, const Plan& after, const DiffOptions
   std::string text = fmt::format("before  {}: {}\n", options.before, asked_text(before));
   text += fmt::format("after   {}: {}\n\n", options.after, asked_text(after));
   text += figures_table(before, after, options);
-  if (diff.is_empty()) return text + "\n  the plans are equal\n";
+  const bool is_alike = before.time.step() == after.time.step() && before.memory.peak == after.memory.peak;
+  if (diff.is_empty() && is_alike && diff.holders.empty()) return text + "\n  the plans are equal\n";
+  if (diff.is_empty()) text += "\n  everything is sharded alike; the instructions run in another order\n";
   const ColumnUnit time = time_unit(std::max(before.time.step(), after.time.step()));
   const ColumnUnit bytes = bytes_unit(std::max(before.memory.peak, after.memory.peak));
   text += change_table("critical path", diff.path, time, options);
@@ -303,15 +308,14 @@ std::string diff_report(const Plan& before, const Plan& after, const DiffOptions
 
 std::string diff_json(const Plan& before, const Plan& after, const DiffOptions& options) {
   const PlanDiff diff = plan_diff(before, after);
-  constexpr double kSecond = 1e12;
   Json document;
   document["schema"] = "shardplan.diff/1";
   document["before"] = json_of(before, options.before);
   document["after"] = json_of(after, options.after);
-  document["critical_path"] = json_of(diff.path, "seconds", kSecond);
-  document["blocks"] = json_of(diff.blocks, "seconds", kSecond);
-  document["collectives"] = json_of(diff.collectives, "seconds", kSecond);
-  document["alive_at_peak"] = json_of(diff.holders, "bytes", 1);
+  document["critical_path"] = json_of(diff.path, "seconds", seconds_of);
+  document["blocks"] = json_of(diff.blocks, "seconds", seconds_of);
+  document["collectives"] = json_of(diff.collectives, "seconds", seconds_of);
+  document["alive_at_peak"] = json_of(diff.holders, "bytes", bytes_of);
   document["stored"] = json_of(diff.stored, true);
   document["operators"] = json_of(diff.operators, false);
   document["operators_differing"] = diff.num_differing;

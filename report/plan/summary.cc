@@ -17,6 +17,7 @@
 #include "report/metrics/plan_metrics.h"
 #include "report/metrics/step_path.h"
 #include "report/metrics/uneven_cuts.h"
+#include "report/plan/bound_lines.h"
 #include "report/plan/fusion_report.h"
 #include "report/plan/workers_report.h"
 #include "report/text/origin_words.h"
@@ -79,10 +80,15 @@ std::string repeated_line(const Plan& plan) {
 /// How much of the communication is hidden behind computation.
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
-  const std::string least = plan.overlapped_bound ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
-  return figure_line("overlap", format_time(plan.time.exposed),
-                     fmt::format("of {} communication exposed; without overlap {}{}",
-                                 format_time(plan.time.communication), format_time(plan.time.additive()), least));
+  const bool is_bounded = plan.overlapped_bound && plan.bound.amount > 0;
+  const std::string least = is_bounded ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
+  const bool is_joined = !plan.program.buckets.empty();
+  return figure_line(
+      "overlap", format_time(plan.time.exposed),
+      fmt::format("of {} communication exposed{}; without overlap{} {}{}",
+                  format_time(joined_communication(plan.program)),
+                  is_joined ? fmt::format(" ({} without buckets)", format_time(plan.time.communication)) : "",
+                  is_joined ? " and buckets" : "", format_time(plan.time.additive()), least));
 }
 
 /// Percentage of the step: "62", "9.3", "0.4".
@@ -160,71 +166,6 @@ std::string per_device_line(const Plan& plan) {
                                   fmt::join(what, " and ")));
 }
 
-/// The line of the objective: its value, and how near it is to the bound.
-std::string objective_line(const Plan& plan) {
-  std::string figure = to_string(plan.cost), best = to_string(plan.bound), limit;
-  const std::string none = plan.has_uniform_layers ? "no plan with uniform layers" : "no plan";
-  switch (plan.options.level) {
-    case Level::kRatio:
-      // The bound is on communication: elementwise work that a plan repeats would raise its ratio.
-      figure = ratio_text(plan.time);
-      best = format_time(plan.bound.amount);
-      limit = plan.time.communication == 0 ? "nothing is communicated" : none + " communicates less";
-      break;
-    case Level::kMemory:
-      limit = none + " needs less";
-      break;
-    case Level::kSpeed:
-      limit = none + (plan.is_overlapped ? " without overlap" : "") + " takes less";
-      break;
-  }
-  if (plan.program.workers > 1) {
-    const std::optional<double> share = gap(plan.cost, plan.bound);
-    std::string known = "gap to the optimum unknown: the search does not account for sends and waiting";
-    if (plan.mesh.num_devices() == 1) known = "the only plan: place assigns every operator to a worker";
-    if (plan.mesh.num_devices() == 1 && plan.status == PlanStatus::kFeasible && share) {
-      known += fmt::format("; its order is within {} % of the optimum: none takes less than {}", gap_text(share), best);
-    }
-    return figure_line(to_string(plan.options.level), figure, known);
-  }
-  std::string verdict;
-  bool is_optimal = plan.status == PlanStatus::kOptimal;
-  if (plan.overlapped_bound) {
-    figure = format_time(plan.time.step());
-    best = format_time(*plan.overlapped_bound);
-    const char* const orders = plan.is_bound_one_block_ahead ? " that recomputes at most one block ahead" : "";
-    limit = fmt::format("{}, in any order{}, takes less", none, orders);
-    is_optimal = plan.time.step() <= *plan.overlapped_bound;
-  }
-  const std::optional<double> share = open_gap(plan);
-  if (is_optimal) {
-    verdict = "optimal: " + limit;
-  } else if (share) {
-    verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);
-  } else {
-    verdict = "gap to the optimum unknown";
-  }
-  if (plan.mindspore) verdict += ", for the given forward strategies";
-  if (!plan.candidates_complete) verdict += " (candidates: restricted)";
-  return figure_line(to_string(plan.options.level), figure, verdict);
-}
-
-/// How much free layers could gain, if known.
-std::string layers_line(const Plan& plan) {
-  if (!plan.has_uniform_layers) return {};
-  std::string verdict = "savings by free layers were not bounded; try --layers free";
-  const std::int64_t found = plan.overlapped_bound ? plan.time.step() : plan.cost.amount;
-  if (plan.free_bound && found <= plan.free_bound->amount) {
-    verdict = "free layers would save nothing";
-  } else if (plan.free_bound && found > 0) {
-    const char* const of[] = {"of the communication", "of the peak",
-                              plan.overlapped_bound ? "of the step" : "of the step without overlap"};
-    const double share = 1 - static_cast<double>(plan.free_bound->amount) / static_cast<double>(found);
-    verdict = fmt::format("free layers could save at most {} % {}", gap_text(share), of[number_of(plan.options.level)]);
-  }
-  return figure_line("layers", "uniform", verdict);
-}
-
 /// MindSpore's cost model on the forward strategies that it chose.
 std::string mindspore_line(const Plan& plan) {
   if (!plan.mindspore) return {};
@@ -243,12 +184,12 @@ std::string mindspore_line(const Plan& plan) {
 /// The result for each mesh shape.
 std::string shapes_table(const Plan& plan) {
   if (plan.tried_shapes.empty()) return {};
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"mesh: auto", "step", "peak", ""});
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.add({"mesh: auto", "communication", "step", "peak", ""});
   for (const TriedShape& shape : plan.tried_shapes) {
     const bool fits = is_found(shape.status);
-    table.add({plan.mesh.to_string(shape.pieces), fits ? format_time(shape.time.step()) : "",
-               fits ? format_bytes(shape.peak) : "",
+    table.add({plan.mesh.to_string(shape.pieces), fits ? format_time(shape.time.communication) : "",
+               fits ? format_time(shape.time.step()) : "", fits ? format_bytes(shape.peak) : "",
                !fits                                 ? "no plan fits"
                : shape.pieces == plan.options.pieces ? "taken"
                                                      : ""});
@@ -484,14 +425,21 @@ std::string collectives_table(const Plan& plan) {
 
 // --- peak ------------------------------------------------------------------------------------------------------------
 
+std::ptrdiff_t peak_worker(const MemoryProfile& memory) {
+  return std::max_element(memory.worker_peaks.begin(), memory.worker_peaks.end()) - memory.worker_peaks.begin();
+}
+
 std::string peak_line(const Plan& plan) {
   const MemoryProfile& memory = plan.memory;
   if (plan.program.instructions.empty()) return "";
   const Instruction& at = plan.program.instructions[memory.peak_instruction];
   const std::string name = model_name(*plan.graph, at.op ? plan.graph->operators()[*at.op].name : at.origin->producer);
   const ColumnUnit unit = bytes_unit(memory.peak);
-  std::string words = fmt::format("{} at {}, {} of {}:", format_bytes(memory.peak), format_time(plan.time_of_peak()),
-                                  to_string(at.pass), name);
+  const bool is_repeated = plan.program.micro_batches > 1 && at.runs > 1 && !memory.is_peak_of_last_run;
+  const std::string when = plan.program.workers > 1 ? fmt::format("on worker {}", peak_worker(plan.memory))
+                                                    : fmt::format("at {}{}", format_time(plan.time_of_peak()),
+                                                                  is_repeated ? " of each micro-batch" : "");
+  std::string words = fmt::format("{} {}, {} of {}:", format_bytes(memory.peak), when, to_string(at.pass), name);
   const auto holders = peak_holders(plan);
   Bytes rest = 0;
   std::string list;
@@ -545,7 +493,9 @@ std::string summary_report(const Plan& plan, const SummaryOptions& options) {
   text += layers_line(plan);
   text += mindspore_line(plan);
   text += uneven_line(plan) + padding_line(plan);
-  if (plan.options.time_limit > 0 && plan.status != PlanStatus::kOptimal) {
+  const bool is_proven =
+      plan.overlapped_bound ? plan.time.step() <= *plan.overlapped_bound : plan.status == PlanStatus::kOptimal;
+  if (plan.options.time_limit > 0 && !is_proven) {
     text += fmt::format("  searched    with a time limit of {:g} s: another run may find another plan\n",
                         plan.options.time_limit);
   }

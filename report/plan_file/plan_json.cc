@@ -224,6 +224,7 @@ class PlanWriter {
         Json tried = {{"pieces", axes_json(plan_.mesh, shape.pieces)}, {"status", to_string(shape.status)}};
         if (is_found(shape.status)) {
           tried["seconds"] = to_seconds(shape.time.step());
+          tried["communication_seconds"] = to_seconds(shape.time.communication);
           tried["peak_bytes"] = shape.peak;
         }
         if (shape.status != PlanStatus::kInfeasible) tried["bound"] = quantity(shape.bound);
@@ -328,7 +329,7 @@ class PlanWriter {
             {"in", in},
             {"out", out},
             {"seconds", to_seconds(computation_[id])},
-            {"flops", flops(operation, local_extents(operation, strategy))}};
+            {"flops", static_cast<double>(graph_.runs(id)) * flops(operation, local_extents(operation, strategy))}};
   }
 
   void add_tensors(JsonDocument& document) const {

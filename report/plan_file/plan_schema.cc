@@ -46,11 +46,11 @@ std::string plan_schema() {
       "candidates": {"enum": ["complete", "restricted"]},
       "objective": {"enum": ["ratio", "memory", "speed"]},
       "cost": {"type": "number", "minimum": 0, "description": "ratio: seconds of communication; memory: bytes; speed: seconds of the additive step"},
-      "bound": {"type": "number", "minimum": 0, "description": "lower bound over all plans, in the unit of cost"},
+      "bound": {"type": "number", "minimum": 0, "description": "lower bound, in the unit of cost, over all plans with the layouts that the user, a strategy file or a parallel mode gives and with the pieces into which the search divides the mesh"},
       "gap": {"type": ["number", "null"], "minimum": 0, "description": "(cost - bound) / bound"},
       "tried_shapes": {"type": "array", "description": "with mesh: auto: the plan for each shape; bound is a bound over all of them", "items": {"type": "object", "required": ["pieces", "status"], "properties": {
         "pieces": {"type": "array", "items": {"type": "string"}}, "status": {"enum": ["optimal", "feasible", "infeasible", "none_found"]},
-        "seconds": {"type": "number"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "bound": {"type": "number", "minimum": 0}}}},
+        "seconds": {"type": "number"}, "communication_seconds": {"type": "number"}, "peak_bytes": {"$ref": "#/$defs/bytes"}, "bound": {"type": "number", "minimum": 0}}}},
       "free_bound": {"type": "number", "minimum": 0, "description": "with uniform layers, if computed: a lower bound over plans whose layers may differ, in the unit of cost, at level 2 over all instruction orders; bound only covers uniform plans"},
       "overlapped": {"type": "object", "description": "level 2 with overlap: seconds of the step, a lower bound over all strategies and instruction orders, and (step - bound) / bound", "required": ["step", "bound", "gap"],
         "properties": {"step": {"type": "number", "minimum": 0}, "bound": {"type": "number", "minimum": 0}, "gap": {"type": ["number", "null"], "minimum": 0},
@@ -80,7 +80,7 @@ std::string plan_schema() {
       "source": {"type": "object", "properties": {"line": {"type": "integer"}, "column": {"type": "integer"}}},
       "strategy": {"allOf": [{"$ref": "#/$defs/strategy"}, {"required": ["origin"], "properties": {"origin": {"enum": ["user", "search", "default", "follows"]}}}]},
       "in": {"type": "array", "items": {"$ref": "#/$defs/side"}}, "out": {"type": "array", "items": {"$ref": "#/$defs/side"}},
-      "seconds": {"$ref": "#/$defs/time"}, "flops": {"type": "number", "minimum": 0}}}},
+      "seconds": {"$ref": "#/$defs/time"}, "flops": {"type": "number", "minimum": 0, "description": "of one device in a step, as seconds: all micro-batches"}}}},
     "tensors": {"type": "array", "items": {"type": "object", "required": ["name", "kind", "dtype", "shape", "versions"], "properties": {
       "name": {"type": "string"}, "kind": {"enum": ["input", "parameter", "state", "constant", "result"]},
       "dtype": {"enum": ["f64", "f32", "f16", "bf16", "f8e4m3", "i64", "i32", "i8", "u8", "bool"]},
@@ -134,8 +134,9 @@ std::string plan_schema() {
         "group": {"type": "integer", "minimum": 0}, "reduction": {"enum": ["sum", "max", "min"]}}},
       "in": {"type": ["array", "null"], "description": "MindSpore's tuples; null where no tuple can express it"}, "out": {"type": ["array", "null"]}}},
     "seconds": {"type": "object", "required": ["step", "compute", "communication", "exposed", "repeated"], "properties": {
-      "step": {"$ref": "#/$defs/time"}, "additive": {"allOf": [{"$ref": "#/$defs/time"}], "description": "compute plus communication, without overlap"}, "compute": {"$ref": "#/$defs/time"}, "communication": {"$ref": "#/$defs/time"},
-      "exposed": {"$ref": "#/$defs/time"}, "repeated": {"$ref": "#/$defs/time"}}}
+      "step": {"$ref": "#/$defs/time"}, "additive": {"allOf": [{"$ref": "#/$defs/time"}], "description": "compute plus communication, without overlap and buckets"}, "compute": {"allOf": [{"$ref": "#/$defs/time"}], "description": "all kernels of a step, each alone at full speed; with several workers, of the busiest one"},
+      "communication": {"allOf": [{"$ref": "#/$defs/time"}], "description": "all collectives of a step, each alone and none in a bucket; with several workers, of the busiest one"},
+      "exposed": {"allOf": [{"$ref": "#/$defs/time"}], "description": "step minus compute: kernels wait for communication, are slowed down by it, or (with several workers) wait for other workers"}, "repeated": {"$ref": "#/$defs/time"}}}
   }
 }
 )json";

@@ -19,6 +19,9 @@ TEST(UnitsTest, BytesHaveOneDecimalAndPowersOf1024) {
   EXPECT_EQ(format_bytes(28'311'552), "27.0 MiB");
   EXPECT_EQ(format_bytes(1024 * 1024 - 1), "1.0 MiB");
   EXPECT_EQ(format_bytes(std::int64_t{80} << 30), "80.0 GiB");
+  EXPECT_EQ(format_bytes_above(28'311'552), "27.0 MiB");
+  EXPECT_EQ(format_bytes_above(28'311'553), "27.1 MiB");
+  EXPECT_EQ(format_bytes_above(512), "512 B");
 }
 
 }  // namespace

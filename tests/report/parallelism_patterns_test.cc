@@ -40,6 +40,22 @@ TEST(ParallelismPatternsTest, StagesOfZeroAreNamed) {
   EXPECT_EQ(zero(3), "batch in 8, weights and optimizer states in 8 (as ZeRO-3)");
 }
 
+// One image in eight stripes: nothing else can be shared out without repeating work.
+TEST(ParallelismPatternsTest, CutImagesAreNamed) {
+  const std::string text = R"(
+shardplan: 1
+cluster: dgx-h100
+inputs: {x: [1, 8, 512, 512]}
+operators:
+  a: {block: nn.Conv2d, in: x, out_channels: 8, kernel_size: 3, in_strategy: [[1, 1, 4, 2]]}
+  r: {op: ReLU, in: a}
+  b: {block: nn.Conv2d, in: r, out_channels: 8, kernel_size: 3, in_strategy: [[1, 1, 4, 2]]}
+)";
+  auto model = std::make_shared<const Model>(read_model_text(text, "m.yaml", {}));
+  const Plan plan = ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kRatio, "auto");
+  EXPECT_EQ(parallelism_patterns(plan), "height in 4 over nvlink:(1)4, width in 2 over nvlink:(4)2");
+}
+
 // What reads a stored weight is a cast of the same shard; gathered is the cast.
 TEST(ParallelismPatternsTest, CastWeightsCountWhereTheirCastIsUsed) {
   const std::string zero = "parallel: {parallel_mode: data_parallel, zero: 3}";
