@@ -260,7 +260,11 @@ std::string compare_report(const std::vector<ComparedPlan>& plans, const Compare
   columns[0] = columns[1] = columns.back() = Align::kLeft;
   TextTable table(columns);
   for (std::vector<TextTable::Cell>& row : rows) table.add(std::move(row));
-  text += table.to_string(2, options.colour) + '\n' + in_short(plans);
+  text += table.to_string(2, options.colour) + '\n';
+  if (first.program.workers > 1) {
+    text += "  of the busiest worker: compute, communication, and exposed, which includes its waiting\n\n";
+  }
+  text += in_short(plans);
   if (!options.all) return text;
   for (std::size_t i = 1; i < plans.size(); ++i) {
     if (plans[i].plan != nullptr) text += difference_lines(plans.front(), plans[i]);
