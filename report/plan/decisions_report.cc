@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
+#include "program/timeline.h"
 #include "report/metrics/step_shares.h"
 #include "report/text/strategy_text.h"
 #include "report/text/text_table.h"
@@ -17,13 +18,6 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kMostAlternativesEach = 3;
-
-/// All kernels and collectives of a step, each alone; those of all workers.
-Picoseconds total_time(const ParallelProgram& program) {
-  Picoseconds sum = 0;
-  for (const Instruction& instruction : program.instructions) sum += instruction.time_of_step();
-  return sum;
-}
 
 std::string share_text(const Decision& decision, Picoseconds total) {
   const double share = static_cast<double>(decision.time()) / static_cast<double>(std::max<Picoseconds>(total, 1));
@@ -70,7 +64,8 @@ std::vector<ExplainedDecision> explain_costliest(const ModelPlanner& planner, co
 std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecision>& decisions,
                              const ExplainOptions& options) {
   const bool is_alone = plan.mesh.num_devices() == 1;
-  const Picoseconds total = total_time(plan.program);
+  const Timeline sums = timeline(plan.program);  // of all workers
+  const Picoseconds total = sums.computation + sums.communication;
   std::string text = fmt::format(
       "{}, level {}: the {} with the largest shares of {} of computation and communication\n", plan.graph->name(),
       number_of(plan.options.level), is_alone ? "operators" : "decisions", format_time(total));

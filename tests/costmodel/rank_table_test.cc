@@ -217,6 +217,8 @@ TEST(RankTable, AClusterFileKeepsTheOrderOfRanks) {
   const std::string text = read_cluster("ascend-910").text;
   const Cluster named = read_cluster_text(text + "rank_table: configs/rank_table_8pcs.json\n", "cluster.yaml");
   EXPECT_EQ(named.position_of_rank, cluster.position_of_rank);
+  const Cluster beside = read_cluster_text(text + "rank_table: rank_table_8pcs.json\n", "configs/cluster.yaml");
+  EXPECT_EQ(beside.position_of_rank, cluster.position_of_rank);
 }
 
 TEST(RankTable, RanksOfAClusterFileAreChecked) {
@@ -228,7 +230,9 @@ TEST(RankTable, RanksOfAClusterFileAreChecked) {
   expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, 6]\n"), "ranks: two ranks stand at position 6");
   expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, 8]\n"), "ranks: position 8; expected 0 to 7");
   expect_has(fault("ranks: [0, 1, 2, 3, 4, 5, 6, x]\n"), "ranks: 'x' is not a whole number");
-  expect_has(fault("rank_table: nowhere.json\n"), "nowhere.json");
+  const std::string missing = fault("rank_table: nowhere.json\n");
+  expect_has(missing, "rank_table: nowhere.json cannot be read");
+  EXPECT_TRUE(missing.starts_with("cluster.yaml:")) << missing;
   expect_has(fault("ranks: [1, 0, 2, 3, 4, 5, 6, 7]\nrank_table: configs/rank_table_8pcs.json\n"), "keep one of them");
 }
 

@@ -35,6 +35,18 @@ TEST(TimelineTest, InstructionsRunOneAfterTheOther) {
   EXPECT_EQ(times.exposed, 10);
 }
 
+TEST(TimelineTest, ABucketCommunicatesOnce) {
+  ParallelProgram joined = program(1);
+  EXPECT_EQ(joined_communication(joined), 10);
+  joined.buckets.resize(1);
+  joined.buckets[0].time = 8;
+  joined.instructions[1].fusion = joined.instructions[3].fusion = 1;
+  EXPECT_EQ(joined_communication(joined), 8);
+  EXPECT_EQ(timeline(joined).communication, 10) << "each alone";
+  joined = program(4);
+  EXPECT_EQ(joined_communication(joined), 4 * 3 + 7);
+}
+
 TEST(TimelineTest, WhatIsBehindTheLoopStartsAfterAllMicroBatches) {
   const Timeline times = timeline(program(4));
   EXPECT_EQ(times.starts, (std::vector<Picoseconds>{0, 5, 8, 40, 47}));  // 40 = 4 x (5 + 3 + 2)

@@ -32,7 +32,7 @@ TEST(BoundLinesTest, SayWhichPlansTheBoundCovers) {
              "no plan with mesh pieces 2 x 4");
 }
 
-TEST(BoundLinesTest, FreeLayersAreNotBoundedByZero) {
+TEST(BoundLinesTest, SayWhatFreeLayersCouldSave) {
   Plan plan = bounded_plan("dgx-a100");
   EXPECT_EQ(layers_line(plan), "");
   plan.has_uniform_layers = true;

@@ -472,6 +472,27 @@ TEST(ExportTest, WhatIsLeftToTheProgramIsSaid) {
   }
 }
 
+/// DTensor's convolution looks at the last dimension alone.
+TEST(ExportTest, ConvolutionsThatDTensorRefusesAreNamed) {
+  const auto problems = [](const std::string& keys) {
+    const auto model = std::make_shared<const Model>(
+        read_model_text("shardplan: 1\ncluster: dgx-a100\ninputs: {x: [8, 4, 32, 32]}\noperators:\n"
+                        "  c: {block: nn.Conv2d, in: x, out_channels: 4, has_bias: false, " +
+                            keys + "}\n",
+                        "m.yaml"));
+    const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+    return fmt::format("{}", fmt::join(export_plan(plan, "dtensor").cannot_say, "; "));
+  };
+  const std::string by_batch = ", in_strategy: [[8, 1, 1, 1]]";
+  EXPECT_EQ(problems("kernel_size: 3" + by_batch), "");
+  expect_has(problems("kernel_size: 3, stride: 2" + by_batch), "c.conv2d: stride 2 with padding");
+  expect_has(problems("kernel_size: 3, dilation: 2" + by_batch), "c.conv2d: dilation 2");
+  expect_has(problems("kernel_size: 3, pad_mode: valid" + by_batch), "stride 1 of a kernel of 3 without padding");
+  EXPECT_EQ(problems("kernel_size: 2, stride: 2, pad_mode: valid" + by_batch), "");
+  expect_has(problems("kernel_size: 3, in_strategy: [[2, 1, 4, 1]]"),
+             "dimension 2 in 4; DTensor passes rims of the last");
+}
+
 /// Options of the model that MindSpore also has are in its context, others are named.
 TEST(ExportTest, TheContextHasTheModelsOptions) {
   const auto exported = [](const std::string& parallel) {

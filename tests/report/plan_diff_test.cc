@@ -18,6 +18,19 @@ TEST(PlanDiffTest, EqualPlansDoNotDiffer) {
   expect_has(diff_report(plan, plan), "\n  the plans are equal\n");
 }
 
+// Of one plan in two orders only the step and what is live at its peak differ.
+TEST(PlanDiffTest, PlansInOtherOrdersAreNotEqual) {
+  const Plan plan = tiny_plan();
+  Plan other = plan;
+  other.time.exposed += 1;
+  expect_has(diff_report(plan, other), "everything is sharded alike; the instructions run in another order");
+  other = plan;
+  other.memory.alive_at_peak.pop_back();
+  const std::string text = diff_report(plan, other);
+  expect_has(text, "in another order");
+  expect_has(text, "live at the peak");
+}
+
 TEST(PlanDiffTest, FoldsCopiesAndCountsThem) {
   const Plan before = tiny_plan();
   Plan after = tiny_plan();
