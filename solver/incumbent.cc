@@ -20,7 +20,9 @@ bool Incumbent::offer(const Choice& choice, std::string_view stage) {
   return true;
 }
 
-void Incumbent::raise_bound(std::int64_t bound) { result_.lower_bound = std::max(result_.lower_bound, bound); }
+void Incumbent::raise_bound(std::int64_t bound) {
+  result_.lower_bound = std::max(result_.lower_bound, std::min(bound, kForbidden));
+}
 
 void Incumbent::rename_stage(std::string_view from, std::string_view to) {
   if (result_.found_by == from) result_.found_by = to;

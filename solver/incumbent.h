@@ -14,7 +14,7 @@ namespace shardplan {
 ///   Incumbent incumbent(problem, options, deadline);
 ///   incumbent.offer(choice, "stage");   // evaluated on the original problem; kept if feasible and cheaper
 ///   incumbent.raise_bound(bound);       // kept if higher
-/// status, cost, bound and stopping reason are consistent
+///   return incumbent.result(limit);     // status, cost, bound and stopping reason are consistent
 class Incumbent {
  public:
   /// All three references must outlive it. Throws InputError if the problem breaks an invariant (`check_problem`).
@@ -22,7 +22,9 @@ class Incumbent {
 
   /// True if the choice is now the best one: feasible, and cheaper than what was known.
   bool offer(const Choice& choice, std::string_view stage);
-  /// Raises the bound. The caller must make sure that it holds for the original problem.
+  /// Raises the bound, to kForbidden at most: while a problem is reduced, costs and sums of costs above that become
+  /// forbidden, so a bound only holds for choices without them. The caller must make sure that the bound holds for all
+  /// other choices of the original problem.
   void raise_bound(std::int64_t bound);
   /// Records that no choice is feasible (proven).
   void set_infeasible() { is_infeasible_ = true; }

@@ -17,8 +17,8 @@ using StrategyTableId = Index<struct StrategyTableTag>;
 using UsageTableId = Index<struct UsageTableTag>;
 using MatrixId = Index<struct MatrixTag>;
 
-/// A cost of at least this much forbids a strategy or a pair: entries are clamped to it on construction, and a choice
-/// that contains one is not feasible. Sixteen of them still fit in 64 bits.
+/// A cost of at least this much forbids a strategy or a pair, and a choice that contains one is not feasible; whoever
+/// builds a problem clamps entries to it. Sixteen of them still fit in 64 bits.
 inline constexpr std::int64_t kForbidden = std::int64_t{1} << 58;
 
 /// A memory limit that never binds.

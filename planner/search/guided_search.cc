@@ -263,6 +263,7 @@ std::optional<LevelResult> GuidedSearch::proven_by_blocks(const StrategyProblem&
     const std::optional<BlockBound> blocks = block_bound(problem, *ties_, *search, options);
     const double good_enough = std::max(options_.limits.gap, options_.limits.early_gap);
     const std::int64_t value = evaluation.value(objective);
+    if (value >= kForbidden) return std::nullopt;  // costs above that are not represented
     if (!blocks || static_cast<double>(value - blocks->bound) > good_enough * static_cast<double>(blocks->bound)) {
       return std::nullopt;
     }

@@ -16,7 +16,8 @@ namespace shardplan {
 namespace {
 
 /// The weight of communication relative to computation where it comes first: a picosecond of it is worth 65 ns of
-/// computation, and the weighted sums still fit in 64 bits for plans of two minutes per step.
+/// computation. Weighted costs are forbidden from kForbidden on, which is 4.4 s of communication, so the weight is
+/// smaller for problems whose plans communicate for longer.
 constexpr std::int64_t kFirst = 1 << 16;
 
 SearchOptions search_options(const LevelOptions& options, const Objective& objective,
@@ -98,10 +99,10 @@ class RatioSearch {
       : problem_(problem), search_(search), options_(options) {}
 
   LevelResult run() {
+    if (options_.start) weight_ = weight_for(*options_.start);
     if (is_soon_proven()) return result();
-    SearchOptions sum = options_of(kBoth, options_.start);
-    sum.limits.loose_gap *= kShareOfLooseGap;
-    search_sum(sum);
+    search_sum_from(options_.start);
+    if (status_ != PlanStatus::kInfeasible && (!choice_ || sum_ >= kForbidden)) search_with_less_weight();
     if (!choice_ || !options_.wants_bound) return result();
     if (options_.first_answer) options_.first_answer(*choice_);
     if (is_bound_worth_a_search()) {
@@ -114,7 +115,7 @@ class RatioSearch {
   }
 
  private:
-  static constexpr Objective kBoth{1, kFirst};
+  Objective both() const { return {1, weight_}; }
 
   SearchOptions options_of(const Objective& objective, const std::optional<Choice>& start) const {
     return later_options(options_, objective, start, since_begin_);
@@ -133,18 +134,44 @@ class RatioSearch {
       options.limits.give_up_work = options.limits.passes = 0;
       return options;
     };
-    search_sum(for_a_moment(options_of(kBoth, options_.start)));
+    search_sum(for_a_moment(options_of(both(), options_.start)));
     if (!choice_) return false;
     if (communication() > bound_) search_communication(for_a_moment(options_of({0, 1}, choice_)));
     const auto above = static_cast<double>(communication() - bound_);
     return above <= options_.limits.early_gap * static_cast<double>(bound_);
   }
 
+  /// The largest weight, up to kFirst, for which the weighted sum of a known choice is below kForbidden: then those of
+  /// all better ones are, too.
+  std::int64_t weight_for(const Choice& known) const {
+    const Evaluation evaluation = evaluate(problem_, known);
+    std::int64_t weight = kFirst;
+    while (weight > 1 && evaluation.value({1, weight}) >= kForbidden) weight /= 2;
+    return weight;
+  }
+
+  /// Searches again with a weight that suits the choice known by now; if there is none, first without weight.
+  void search_with_less_weight() {
+    if (!choice_) {
+      weight_ = 1;
+      search_sum_from(options_.start);
+    }
+    if (!choice_) return;
+    weight_ = weight_for(*choice_);
+    sum_ = evaluate(problem_, *choice_).value(both());
+    search_sum_from(choice_);
+  }
+
+  void search_sum_from(const std::optional<Choice>& start) {
+    SearchOptions sum = options_of(both(), start);
+    sum.limits.loose_gap *= kShareOfLooseGap;
+    search_sum(sum);
+  }
   void search_sum(const SearchOptions& options) {
     PlanResult found = search_.search(problem_, options);
     append(statistics_, found.statistics);
     bound_of_sum_ = found.lower_bound;
-    bound_ = std::max(bound_, std::max<std::int64_t>(0, found.lower_bound - most_computation(problem_)) / kFirst);
+    bound_ = std::max(bound_, std::max<std::int64_t>(0, found.lower_bound - most_computation(problem_)) / weight_);
     if (choice_ && (!found.choice || sum_ < found.cost)) return;  // the search before found more in less work
     status_ = found.status;
     sum_ = found.cost;
@@ -156,7 +183,7 @@ class RatioSearch {
     append(statistics_, least.statistics);
     bound_ = std::max(bound_, least.lower_bound);
     if (!least.choice || evaluate(problem_, *least.choice).cost.communication >= communication()) return;
-    SearchOptions from_least = options_of(kBoth, least.choice);
+    SearchOptions from_least = options_of(both(), least.choice);
     from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
     PlanResult again = search_.search(problem_, from_least);
     append(statistics_, again.statistics);
@@ -196,6 +223,7 @@ class RatioSearch {
   const Deadline since_begin_{0, {}};
   std::optional<Choice> choice_;
   PlanStatus status_ = PlanStatus::kNoPlanFound;
+  std::int64_t weight_ = kFirst;             // of communication
   std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the choice, and the last search's bound
   Picoseconds bound_ = 0;                    // on communication
   std::vector<StageStatistics> statistics_;

@@ -43,6 +43,15 @@ void expect_contract(const StrategyProblem& problem, const SearchOptions& option
   EXPECT_NE(result.stopped_by, Limit::kTime);
 }
 
+/// The result; every bound reported on the way is checked too, since that of the result is limited to its cost.
+PlanResult searched(const Search& search, const StrategyProblem& problem, SearchOptions options,
+                    std::optional<std::int64_t> optimum) {
+  options.limits.progress = [&](const SearchProgress& progress) {
+    EXPECT_LE(progress.lower_bound, optimum.value_or(INT64_MAX));
+  };
+  return search.search(problem, options);
+}
+
 class SearchContractTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(SearchContractTest, HoldsOnSmallRandomProblems) {
@@ -59,7 +68,7 @@ TEST_P(SearchContractTest, HoldsOnSmallRandomProblems) {
     options.threads = seed % 16 == 0 ? 2 : 1;
     options.limits.work = 20'000'000;
     const std::optional<std::int64_t> optimum = brute_force(problem, options.objective);
-    const PlanResult result = search->search(problem, options);
+    const PlanResult result = searched(*search, problem, options, optimum);
     expect_contract(problem, options, result, optimum);
     if (HasFailure()) {
       FAIL() << describe(problem) << "optimum " << optimum.value_or(-1) << ", " << to_string(result.status) << " cost "
@@ -108,7 +117,7 @@ TEST_P(SearchContractTest, HoldsOnDenseProblems) {
       options.start->strategy.resize(problem.nodes.size(), StrategyId(0));
     }
     const std::optional<std::int64_t> optimum = brute_force(problem);
-    const PlanResult result = search->search(problem, options);
+    const PlanResult result = searched(*search, problem, options, optimum);
     expect_contract(problem, options, result, optimum);
     if (optimum && (find_search(GetParam())->is_exact)) {
       EXPECT_EQ(result.status, PlanStatus::kOptimal);
@@ -135,7 +144,7 @@ TEST_P(SearchContractTest, HoldsOnTiedLayers) {
     options.threads = seed % 16 == 0 ? 2 : 1;
     options.limits.work = 20'000'000;
     const std::optional<std::int64_t> optimum = brute_force(problem);
-    const PlanResult result = search->search(problem, options);
+    const PlanResult result = searched(*search, problem, options, optimum);
     expect_contract(problem, options, result, optimum);
     if (optimum && find_search(GetParam())->is_exact) {
       EXPECT_EQ(result.status, PlanStatus::kOptimal);
@@ -210,6 +219,31 @@ TEST_P(SearchContractTest, TakesCostsThatLeave64BitsTogether) {
   EXPECT_NE(result.status, PlanStatus::kInfeasible);
   if (result.choice) {
     EXPECT_TRUE(evaluate(problem, *result.choice).feasible);
+  }
+}
+
+// The best choice contains a weighted cost, or a sum of costs, that presolve cannot represent and therefore forbids.
+TEST_P(SearchContractTest, ClaimsNothingOfChoicesThatItCannotRepresent) {
+  const std::int64_t second = 1'000'000'000'000;
+  StrategyProblem weighted;  // the first strategy of the first node costs 5 s; the other forces 4 s on each neighbour
+  weighted.strategy_tables = {{{{0, 5 * second}, {0, 0}}}, {{{0, 0}, {0, 4 * second}}}};
+  weighted.matrices = {{2, 2, {0, kForbidden, kForbidden, 0}}};
+  weighted.nodes = {{StrategyTableId(0), {}}, {StrategyTableId(1), {}}, {StrategyTableId(1), {}}};
+  for (std::size_t i = 1; i < 3; ++i) weighted.edges.push_back({NodeId(0), NodeId(i), MatrixId(0)});
+
+  StrategyProblem added = weighted;  // the same with two edges between a pair, each of which can be represented
+  const std::int64_t much = kForbidden / 10 * 7;
+  added.strategy_tables = {{{{0, 0}, {0, 0}}}, {{{0, 0}, {0, 2 * much / 10 * 9}}}};
+  added.matrices.push_back({2, 2, {much, kForbidden, kForbidden, 0}});
+  for (int i = 0; i < 2; ++i) added.edges.push_back({NodeId(0), NodeId(1), MatrixId(1)});
+
+  for (const auto& [problem, weight] : {std::pair{weighted, std::int64_t{1} << 16}, {added, std::int64_t{1}}}) {
+    SearchOptions options;
+    options.objective = {1, weight};
+    options.limits.work = 20'000'000;
+    const std::optional<std::int64_t> optimum = brute_force(problem, options.objective);
+    ASSERT_TRUE(optimum && *optimum > kForbidden);
+    expect_contract(problem, options, make_search(GetParam())->search(problem, options), optimum);
   }
 }
 
