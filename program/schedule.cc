@@ -60,6 +60,9 @@ constexpr int kMostJustifications = 8;
 constexpr Bytes kLeastJoined = Bytes{4} << 20, kMostJoined = Bytes{256} << 20;
 /// Justification and joining usually take memory, so they have to gain some thousandths.
 constexpr Picoseconds kThousandthsToGain = 5;
+/// List scheduling often takes memory for next to nothing: if it gains less than that, an order without it is taken
+/// that holds at most this much of the memory.
+constexpr Bytes kLeanerPercent = 90;
 /// They gain some per cent, seldom more than ten: an order this much longer than the one to beat cannot win.
 constexpr Picoseconds kPercentTooLong = 15;
 
@@ -116,6 +119,11 @@ class Trials {
   Picoseconds least() const { return least_; }
   void take_better(Trials other) {
     if (other.least_ < least_) *this = std::move(other);
+  }
+  /// Takes the fastest of these orders if it holds much less memory and takes hardly longer.
+  void take_leaner(Trials other) {
+    if (!best_ || !other.best_ || other.least_ > least_ / 1000 * (1000 + kThousandthsToGain)) return;
+    if (other.peak() <= peak() / 100 * kLeanerPercent) *this = std::move(other);
   }
   void take_worthwhile(Trials other) {
     if (other.least_ < least_ / 1000 * (1000 - kThousandthsToGain)) *this = std::move(other);
@@ -266,6 +274,12 @@ class Trials {
     }
   }
 
+  Bytes peak() const {
+    const TableOrder order = maker_->tried(*best_);
+    const OverlappedTimeline times = overlapped_timeline(order);
+    return memory_peak(order, &times);
+  }
+
   std::optional<Picoseconds> try_one(const IssueOrder& order, Picoseconds too_late) {
     const TableOrder trial = maker_->tried(order);
     const OverlappedTimeline times = overlapped_timeline(trial);
@@ -386,13 +400,18 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   // Each is tried separately, so it does not matter which is done first: at a tie the first is taken.
   const bool is_short = program.instructions.size() < kFewInstructions;
   const Picoseconds least = trials.least();
+  Trials unlisted = trials;
+  const auto take = [&](Sequence kind, Trials own) {
+    if (options.prefers_lean && !is_listed(kind)) unlisted.take_better(own);
+    trials.take_better(std::move(own));
+  };
   if (is_long(program)) {
     try_few(trials, maker, options, early, sequences, rules);
   } else if (is_short) {
     for (const Sequence kind : sequences) {
       Trials own(maker, options, justified, least);
       own.try_rules(kind, sequence(maker, early, kind), rules);
-      trials.take_better(std::move(own));
+      take(kind, std::move(own));
     }
   } else {
     std::vector<std::future<Trials>> of_sequences;
@@ -403,7 +422,7 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
         return own;
       }));
     }
-    for (std::future<Trials>& one : of_sequences) trials.take_better(one.get());
+    for (std::size_t i = 0; i < sequences.size(); ++i) take(sequences[i], of_sequences[i].get());
   }
 
   const bool is_hopeless =
@@ -411,6 +430,10 @@ std::optional<OrderRule> schedule(ParallelProgram& program, const OperatorGraph&
   if (lists_kernels && !is_long(program) && trials.best() && !is_hopeless) trials.refine();
   if (options.is_final) trials.justify_again();
   trials.issue_late();
+  if (options.prefers_lean && lists_kernels) {
+    unlisted.issue_late();
+    trials.take_leaner(std::move(unlisted));
+  }
   return arrange_best();
 }
 

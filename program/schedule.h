@@ -18,7 +18,8 @@ struct ScheduleOptions {
   CommFusions fusions = {};   // which gradients and updated weights are communicated together
   // If the order takes far longer than this before refinement, it is not refined; not set: every order is refined.
   std::optional<Picoseconds> step_to_beat = {};
-  bool is_final = false;  // also justifies the order by the serial scheme, again and again as long as that helps
+  bool prefers_lean = false;  // of orders that take within 0.5 % as long, one that needs 10 % less memory
+  bool is_final = false;      // also justifies the order by the serial scheme, again and again as long as that helps
 };
 
 /// Brings the instructions into the order that hides the most communication (program/overlapped_timeline.h), and

@@ -18,6 +18,12 @@ bool IncumbentPlan::is_shorter(const Plan& plan, Picoseconds than) {
   return plan.time.step() < than / 1000 * (1000 - kThousandthsToGain);
 }
 
+Picoseconds IncumbentPlan::hardly_longer() const { return step() / 1000 * (1000 + kThousandthsToGain); }
+
+bool IncumbentPlan::is_leaner(const Plan& trial, Picoseconds longest) const {
+  return trial.time.step() <= longest && trial.memory.peak <= plan_.memory.peak / 100 * kLeanerPercent;
+}
+
 void IncumbentPlan::try_beside(Decisions decisions) {
   finish();
   ++ordered_;
@@ -45,10 +51,9 @@ std::vector<Plan> IncumbentPlan::look_at(const std::vector<Decisions>& decisions
 }
 
 void IncumbentPlan::try_leaner(const std::vector<Decisions>& decisions) {
-  const Picoseconds longest = step() / 1000 * (1000 + kThousandthsToGain);
+  const Picoseconds longest = hardly_longer();
   for (std::optional<Plan>& trial : candidates(decisions, longest)) {
-    if (!trial || trial->time.step() > longest) continue;
-    if (trial->memory.peak > plan_.memory.peak / 100 * kLeanerPercent) continue;
+    if (!trial || !is_leaner(*trial, longest)) continue;
     plan_ = *std::move(trial);
     before_.reset();
     ++taken_;
@@ -59,7 +64,12 @@ void IncumbentPlan::refine_order() {
   std::vector<Decisions> decisions = {{plan_.strategies, plan_.versions}};
   if (before_) decisions.push_back(*std::move(before_));
   for (std::optional<Plan>& trial : scheduled(decisions, {.is_final = true})) {
-    if (trial) take(*std::move(trial));
+    if (!trial) continue;
+    if (is_leaner(*trial, hardly_longer())) {
+      plan_ = *std::move(trial);
+    } else {
+      take(*std::move(trial));
+    }
   }
 }
 

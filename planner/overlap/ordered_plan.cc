@@ -52,6 +52,7 @@ Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, con
   }
   ScheduleOptions options = schedule_options(plan, model, asks);
   options.step_to_beat = effort.step_to_beat;
+  options.prefers_lean = effort.prefers_lean || effort.is_final;
   options.is_final = effort.is_final;
   std::optional<std::string> unused = unused_fusion_index(plan.program, graph, options.fusions);
   const std::optional<OrderRule> rule = schedule(plan.program, graph, *costs.collectives(), options);

@@ -10,6 +10,7 @@ namespace shardplan {
 /// How much is done to find a good order.
 struct OrderEffort {
   std::optional<Picoseconds> step_to_beat = {};  // an order that takes far longer is not refined
+  bool prefers_lean = false;                     // `ScheduleOptions::prefers_lean`; implied by the next
   bool is_final = false;                         // of the plan that is reported (`ScheduleOptions::is_final`)
 };
 
