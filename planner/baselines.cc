@@ -21,6 +21,7 @@
 #include "planner/mindspore_model.h"
 #include "planner/model_mesh.h"
 #include "planner/model_planner.h"
+#include "planner/overlap/near_choices.h"
 #include "planner/problem/global_degrees.h"
 #include "planner/problem/plan_choice.h"
 #include "planner/problem/uniform_layers.h"
@@ -62,7 +63,7 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
   like.options.level = level.value_or(options_.level);
   like.usable = usable();
   ProgramWriter writer(*graph_, versions_, *costs_, redistributions);
-  const Plan plan = overlapped(in_sequence(*decisions, std::move(like), &writer));
+  const Plan plan = overlapped(in_sequence(*decisions, std::move(like), &writer), {.prefers_lean = true});
   result.strategies = decisions->strategies;
   result.time = plan.time;
   result.peak = plan.memory.peak;
@@ -230,11 +231,14 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
   // A copy has its original's strategy, and with uniform layers all copies of a layer's operator have one.
   const GraphOperator& asked = graph_->operators()[op];
   std::vector<OperatorId> asked_ones;
+  // The plan's own strategy is a candidate too, so that weights may stay stored as it reads them.
+  std::vector<Strategy> candidates = strategies;
+  candidates.push_back(plan.strategies[op]);
   const OperatorId forced = asked.is_copy ? *asked.forward : op;
   for (const OperatorId other : graph_->operators().ids()) {
     const bool is_tied = uniform_ && uniform_->operators[other] == uniform_->operators[forced];
     if (other == forced || (is_tied && decided_.operators[other].empty())) {
-      limits.operators[other] = strategies;
+      limits.operators[other] = candidates;
       asked_ones.push_back(other);
     }
   }
@@ -246,7 +250,8 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
   options.limits.work = kDefaultWork / 4;
   options.limits.stop = stop;
   options.wants_bound = false;
-  // If the rest stays as it is: no alternative looks worse than it is because its search ended early.
+  // The rest as it is, with what is near adapted or not: so no alternative looks worse than it is because its search
+  // ended early, or because what has the least sum is not the shortest once communication overlaps.
   std::vector<std::optional<Choice>> starts;
   for (const Strategy& strategy : strategies) {
     IdVector<OperatorId, Strategy> with = plan.strategies;
@@ -255,15 +260,26 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
   }
   const std::vector<std::optional<Choice>> found =
       forced_choices(problem.problem, problem.operator_nodes[op], starts, options);
-  std::vector<std::optional<Baseline>> results;
-  for (const std::optional<Choice>& choice : found) {
-    results.emplace_back();
-    if (!choice) continue;
+  const auto scheduled = [&](const Choice& choice) {
     Plan like;
     like.options = options_;
     like.usable = usable();
-    const Plan found_plan = decided(decisions_of(problem, *choice), std::move(like));
-    results.back() = Baseline{{}, found_plan.time, found_plan.memory.peak, found_plan.memory.peak <= usable()};
+    const Plan decided = this->decided(decisions_of(problem, choice), std::move(like));
+    return Baseline{{}, decided.time, decided.memory.peak, decided.memory.peak <= usable()};
+  };
+  std::vector<std::optional<Baseline>> results;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    results.emplace_back();
+    if (!found[i]) continue;
+    results.back() = scheduled(*found[i]);
+    if (options.level != Level::kSpeed || !starts[i]) continue;
+    const std::optional<Choice> adapted = adapted_around(problem.problem, *starts[i], problem.operator_nodes[op]);
+    for (const std::optional<Choice>& other : {starts[i], adapted == starts[i] ? std::nullopt : adapted}) {
+      if (!other || other == found[i]) continue;
+      const Baseline near = scheduled(*other);
+      const auto key = [](const Baseline& one) { return std::tuple(!one.fits, one.time.step(), one.peak); };
+      if (key(near) < key(*results.back())) results.back() = near;
+    }
   }
   return results;
 }

@@ -67,19 +67,17 @@ class Neighbourhood {
     Part largest = {};  // the node or edge that changes the most
     std::int64_t moved_there = 0;
   };
+  /// The center with that node as it is and what is around it as is cheapest.
+  Choice adapted_around(NodeId node) {
+    adapt_around(node);
+    return now_;
+  }
+
   /// Nothing is forbidden in it if true.
   bool move(NodeId node, StrategyId strategy, Move& move) {
     changed_.clear();
     set(node, strategy);
-    std::vector<NodeId> waiting;
-    push_neighbours(node, node, waiting);
-    for (std::size_t next = 0; next < waiting.size() && next < kMostTurns; ++next) {
-      const NodeId other = waiting[next];
-      const StrategyId cheapest = cheapest_strategy(other);
-      if (cheapest == now_.strategy[other]) continue;
-      set(other, cheapest);
-      push_neighbours(other, node, waiting);
-    }
+    adapt_around(node);
     const bool is_allowed = describe(move);
     for (const NodeId other : changed_) now_.strategy[other] = center_.strategy[other];
     return is_allowed;
@@ -99,6 +97,18 @@ class Neighbourhood {
   void set(NodeId node, StrategyId strategy) {
     now_.strategy[node] = strategy;
     if (std::find(changed_.begin(), changed_.end(), node) == changed_.end()) changed_.push_back(node);
+  }
+
+  void adapt_around(NodeId node) {
+    std::vector<NodeId> waiting;
+    push_neighbours(node, node, waiting);
+    for (std::size_t next = 0; next < waiting.size() && next < kMostTurns; ++next) {
+      const NodeId other = waiting[next];
+      const StrategyId cheapest = cheapest_strategy(other);
+      if (cheapest == now_.strategy[other]) continue;
+      set(other, cheapest);
+      push_neighbours(other, node, waiting);
+    }
   }
 
   void push_neighbours(NodeId of, NodeId fixed, std::vector<NodeId>& waiting) const {
@@ -172,6 +182,11 @@ class Neighbourhood {
 };
 
 }  // namespace
+
+std::optional<Choice> adapted_around(const StrategyProblem& problem, const Choice& choice, NodeId node) {
+  Choice adapted = Neighbourhood(problem, choice).adapted_around(node);
+  return evaluate(problem, adapted).feasible ? std::optional(std::move(adapted)) : std::nullopt;
+}
 
 std::vector<NearChoice> near_choices(const StrategyProblem& problem, const Choice& center, const NearLimits& limits) {
   Neighbourhood neighbourhood(problem, center);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "solver/strategy_problem.h"
@@ -27,5 +28,9 @@ struct NearLimits {
 /// thing, axes of equal size) only one. For every node and each of its other strategies, the neighbours in turn take
 /// what is then cheapest, then their neighbours, until nothing changes.
 std::vector<NearChoice> near_choices(const StrategyProblem& problem, const Choice& center, const NearLimits& limits);
+
+/// The choice with that node as it is, and its neighbours, then theirs in turn, as is then cheapest; nothing if that is
+/// not feasible.
+std::optional<Choice> adapted_around(const StrategyProblem& problem, const Choice& choice, NodeId node);
 
 }  // namespace shardplan

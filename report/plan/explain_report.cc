@@ -160,7 +160,8 @@ std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanat
   const Level level = explanation.plan->options.level;
   const auto key = [&](const Explanation::Alternative* alternative) {
     const StepTime& time = alternative->time;
-    const std::int64_t first = value_at(level, time, alternative->peak).amount;
+    const bool is_by_step = level == Level::kSpeed;  // overlapped, as shown
+    const std::int64_t first = is_by_step ? time.step() : value_at(level, time, alternative->peak).amount;
     return std::make_tuple(level == Level::kRatio && time.repeated > 0, first, time.step(), alternative->peak);
   };
   std::stable_sort(list.begin(), list.end(), [&](const auto* a, const auto* b) { return key(a) < key(b); });
