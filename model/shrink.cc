@@ -339,6 +339,15 @@ class Shrinker {
     return least;
   }
 
+  /// Whether no factor of its producer walks a dimension, as with the k of a router. With a single one of the k largest,
+  /// its normalised weight would be 1 and its gradient 0, whatever the plan does.
+  static bool walks_nothing(const OperatorGraph& graph, TensorId id, std::size_t dimension) {
+    const GraphTensor& tensor = graph.tensor(id);
+    if (!tensor.producer) return false;
+    const DimensionWalk& walk = graph.operation(*tensor.producer).rule.results[tensor.result][dimension];
+    return walk.factors.empty() && !walk.window;
+  }
+
   void collect_demands(const OperatorGraph& graph) {
     std::size_t index = 0;
     for (const OperatorId id : graph.operators().ids()) {
@@ -357,7 +366,7 @@ class Shrinker {
       for (std::size_t d = 0; d < rank; ++d, ++index) {
         const bool has_pieces = id.value() < request_.tensor_pieces.size() && d < request_.tensor_pieces[id].size();
         const std::int64_t pieces = has_pieces ? request_.tensor_pieces[id][d] : 1;
-        demand(index, pieces, pieces > 1 ? pieces * request_.least_local : 1);
+        demand(index, pieces, pieces > 1 ? pieces * request_.least_local : walks_nothing(graph, id, d) ? 2 : 1);
         demand_uneven(index, request_.uneven_tensor_pieces, id, d);
       }
     }

@@ -63,6 +63,21 @@ TEST(ShrinkTest, SizesStayWholeDivisibleLargeEnoughAndUnlike) {
   EXPECT_EQ(small.model.graph.operators().size(), model.graph.operators().size());
 }
 
+// One expert of each token would have the weight 1, and its router no gradient to compare.
+TEST(ShrinkTest, SeveralOfTheLargestStaySeveral) {
+  const Model model = read_model_text(R"(shardplan: 1
+dims: {T: 64, E: 32, k: 8}
+inputs: {logits: [1, T, E], scores: [T, E]}
+operators:
+  route: {op: TopKRouter, in: logits, out: [gates, experts], k: k}
+  best:  {op: TopK, in: scores, out: [values, positions], k: 1}
+)",
+                                      "m.yaml");
+  const ShrunkModel small = shrink(model, request_for(model, {}));
+  EXPECT_EQ(small.model.dims.at("k"), 2) << text_of(small);
+  EXPECT_LT(small.model.dims.at("E"), 10);
+}
+
 TEST(ShrinkTest, WindowsAreNoMonomialsAndStillShrink) {
   const Model model = read_model("configs/lenet.yaml");
   const ShrunkModel small = shrink(model, request_for(model, {}));
