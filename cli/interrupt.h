@@ -17,8 +17,8 @@ enum class PhaseEnd {
 };
 /// Begins the next phase of the command, "reading configs/mlp.yaml". On a terminal a phase that takes over a second is
 /// announced on standard error, and again every ten seconds. A phase of kind kAtOnce ends the process at the first
-/// Ctrl-C, and when the limit of `limit_time` is exceeded by half of it and a second; a line on standard error names
-/// the phase.
+/// Ctrl-C, and when the limit of `limit_time` is exceeded by a fifth of it, at least by a second; a line on standard
+/// error names the phase.
 void begin_phase(const std::string& phase, PhaseEnd end);
 /// The phase has found an answer: from now on it ends by itself.
 void answer_found();

@@ -8,8 +8,9 @@
 
 namespace shardplan {
 
-/// The times of a cluster: a roofline for kernels, its hierarchy of links for collectives. All arithmetic is on
-/// integers (128-bit products, rounded up), so costs are the same on every machine.
+/// The times of a cluster: a roofline for kernels, its hierarchy of links for collectives. Times and bytes are integers
+/// (128-bit products, rounded up); flops and shares are doubles, combined by + - * / only. So costs are the same on
+/// every machine.
 class RooflineCosts final : public CostModel {
  public:
   /// Requires that every device of `mesh` is one of the cluster's.

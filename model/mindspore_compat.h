@@ -9,7 +9,7 @@ namespace shardplan {
 /// What MindSpore 1.7 documents for models that shard a block: "shard" works in PyNative mode on Ascend, under
 /// AUTO_PARALLEL with sharding_propagation. Options that say something else are faults; search_mode becomes
 /// sharding_propagation if the file does not choose one. What depends on the devices is checked later
-/// (strategies/mindspore_limits.h).
+/// (planner/job_cluster.h).
 void check_mindspore_shard(ParallelOptions& parallel, std::vector<Diagnostic>& faults);
 
 /// What it documents for models with `place`, of which `last` is one: it is not mixed with data_parallel,

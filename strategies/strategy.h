@@ -60,8 +60,7 @@ Phases phases_of(const Operation& operation, const Strategy& strategy);
 /// that cannot be partial.
 std::string check_strategy(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 
-/// The halo of one windowed operand dimension: the bytes that the exchange brings to the busiest device, and its
-/// width.
+/// The halo of one windowed operand dimension: how many rows a device reads from its neighbours on either side.
 struct Halo {
   std::size_t operand = 0;
   std::size_t dimension = 0;

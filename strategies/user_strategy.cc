@@ -86,7 +86,7 @@ class Resolver {
     const GraphOperator& op = graph_.operators()[id];
     const Operation& operation = graph_.operation(id);
     const std::vector<StrategyEntry>& entries = op.strategy->in;
-    // Whoever counts as MindSpore does leaves constants out of the tensor inputs.
+    // MindSpore does not count constants as inputs, so a list without them is accepted too.
     std::vector<std::size_t> operands;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (graph_.tensor(op.operands[i]).kind != TensorKind::kConstant) operands.push_back(i);
@@ -122,7 +122,7 @@ class Resolver {
     if (op.pass == Pass::kUpdate && op.parameter) store_states(id);
   }
 
-  /// States lie as the user has the update that keeps them.
+  /// Optimizer states are stored in the layouts in which the user's strategy gives them to the update.
   void store_states(OperatorId id) {
     const GraphOperator& op = graph_.operators()[id];
     for (std::size_t i = 0; i < op.operands.size(); ++i) {

@@ -63,7 +63,7 @@ int solve(const SolveArguments& arguments) {
   PlanResult result;
   try {
     result = search->search(problem, options);
-  } catch (const InputError& error) {  // numbers too large to add up
+  } catch (const InputError& error) {  // the problem breaks an invariant: the message gets the file's name
     throw InputError({arguments.problem, 0, 0}, "{}", error.diagnostics().front().message);
   }
   if (result.status == PlanStatus::kInfeasible) report("# no choice is feasible\n");

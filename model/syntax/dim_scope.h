@@ -41,7 +41,7 @@ class DimScope {
   /// throw.
   std::int64_t whole(const Expression& expression);
   double real(const Expression& expression);
-  /// As `whole`, but a number that is written is what it is: how often a block is repeated.
+  /// As `whole`, but literals are never replaced by smaller ones: how often a block is repeated.
   std::int64_t count(const Expression& expression);
 
  private:

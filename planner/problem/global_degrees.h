@@ -63,8 +63,6 @@ class DegreesKind {
   /// Whether an operator is between the sharded products: norms, and additions before them.
   bool is_between(OperatorId op) const { return is_between_[op] != 0; }
 
-  std::int64_t num_data() const { return data_; }  // number of pieces of the batch
-
  private:
   /// The number of pieces that axes make, by what the axes are for.
   struct Pieces {

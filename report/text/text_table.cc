@@ -31,7 +31,7 @@ std::string hung(std::string head, std::string_view words) {
 
 std::string styled(std::string_view text, TextStyle style, bool colour) {
   if (!colour || style == TextStyle::kPlain || text.empty()) return std::string(text);
-  const int code = style == TextStyle::kBold ? 1 : style == TextStyle::kRed ? 31 : 33;
+  const int code = style == TextStyle::kBold ? 1 : 31;
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 

@@ -12,7 +12,7 @@ namespace shardplan {
 /// The width that all pages fit, in columns.
 inline constexpr std::size_t kTerminalWidth = 100;
 
-enum class TextStyle { kPlain, kBold, kRed, kYellow };
+enum class TextStyle { kPlain, kBold, kRed };
 
 /// The text in a terminal's colour, or unchanged if `colour` is false.
 std::string styled(std::string_view text, TextStyle style, bool colour);

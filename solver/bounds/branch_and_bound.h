@@ -56,8 +56,6 @@ class BranchAndBound {
   /// `dual` is the thread's own workspace, a bound of the whole core.
   Outcome process(Subproblem subproblem, DualBound& dual, double best_cost, WorkMeter& meter) const;
   void put(Outcome outcome);
-  /// Puts back what was taken if processing was cut short.
-  void put_back(Subproblem subproblem) { insert(std::move(subproblem)); }
 
   std::uint64_t num_processed() const { return num_processed_; }
   std::size_t num_open() const { return open_.size(); }

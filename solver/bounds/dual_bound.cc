@@ -148,11 +148,6 @@ void DualBound::forget_best() {
   stalled_ = 0;
 }
 
-void DualBound::remove_value(std::size_t node, std::size_t value) {
-  alive_[core_->first_value[node] + value] = 0;
-  value_costs_[core_->first_value[node] + value] = kRemoved;
-}
-
 void DualBound::set_alive(std::vector<std::uint8_t> alive) {
   alive_ = std::move(alive);
   price_values();

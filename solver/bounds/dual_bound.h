@@ -85,7 +85,6 @@ class DualBound {
   const double* message(std::size_t slot) const { return messages_.data() + first_message_[slot]; }
 
   bool is_alive(std::size_t node, std::size_t value) const { return alive_[core_->first_value[node] + value] != 0; }
-  void remove_value(std::size_t node, std::size_t value);
   void set_alive(std::vector<std::uint8_t> alive);
   const std::vector<std::uint8_t>& alive() const { return alive_; }
 

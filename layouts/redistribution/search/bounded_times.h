@@ -32,9 +32,6 @@ class BoundedTimes {
   std::size_t place(std::uint32_t state) const { return place_[state]; }
   /// In an order of its own: the arcs of a state together, smallest targets first.
   std::span<const Arc> arcs() const { return arcs_; }
-  std::span<const Arc> arcs_of(std::uint32_t state) const {
-    return std::span(arcs_).subspan(first_arc_[state], first_arc_[state + 1] - first_arc_[state]);
-  }
 
   /// From `source` to every state by number; kNoPath where no path counts. `times`: of `arcs()`.
   std::vector<Picoseconds> row(std::uint32_t source, std::span<const Picoseconds> times, LargestOnWay largest);
