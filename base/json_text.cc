@@ -122,7 +122,7 @@ void JsonDocument::add_row_text(std::string_view line) {
 
 std::string JsonDocument::finish() && {
   end_list();
-  return std::move(text_) + "}\n";
+  return text_.empty() ? "{}\n" : std::move(text_) + "}\n";
 }
 
 void JsonDocument::begin_member(std::string_view key) {

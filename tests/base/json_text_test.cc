@@ -33,6 +33,11 @@ TEST(JsonTextTest, ADocumentHasAKeyALine) {
             " \"none\": []}\n");
 }
 
+TEST(JsonTextTest, ADocumentMayBeEmpty) {
+  EXPECT_EQ(json_document(Json::object()), "{}\n");
+  EXPECT_EQ(JsonDocument().finish(), "{}\n");
+}
+
 // Names in messages may contain any bytes; documents are UTF-8 in any case.
 TEST(JsonTextTest, BytesThatAreNotTextAreReplaced) {
   EXPECT_EQ(json_line("a\xff"
