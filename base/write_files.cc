@@ -28,37 +28,31 @@ int write_all(int file, std::string_view text) {
   return 0;
 }
 
-/// Devices, pipes and open files (/dev/stdout, /proc/self/fd/3): renaming would put a file in their place.
+/// Whether the path stands for a file that a process has open: /dev/stdout, /proc/self/fd/3. Other files below /dev and
+/// /proc, as in /dev/shm, are files like any other.
+bool is_open_file(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  return path == "/dev/stdout" || path == "/dev/stderr" || folder == "/dev/fd" ||
+         (folder.filename() == "fd" && path.string().starts_with("/proc/"));
+}
+
+/// Devices, pipes and open files: renaming would put a file in their place.
 bool is_stream(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   const bool is_there = !error && fs::exists(status) && !fs::is_directory(status);
-  return is_there && (!fs::is_regular_file(status) || path.starts_with("/dev/") || path.starts_with("/proc/"));
-}
-
-/// The file that a symbolic link stands for, which need not exist; other paths stay.
-std::string linked(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as Linux follows
-  fs::path result = path;
-  std::error_code error;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(result, error); ++i) {
-    const fs::path target = fs::read_symlink(result, error);
-    if (error) return path;
-    result = target.is_absolute() ? target : result.parent_path() / target;
-  }
-  return result.string();
+  return is_there && (!fs::is_regular_file(status) || is_open_file(path));
 }
 
 /// A file under its temporary name; it is deleted unless it is put into place. A stream is written when it would be put
 /// into place.
 class PendingFile {
  public:
-  PendingFile(std::string path, std::string_view text) : path_(std::move(path)) {
+  PendingFile(const std::string& path, std::string_view text) : path_(linked_path(path)) {
     if (is_stream(path_)) {
       for_stream_ = text;
       return;
     }
-    path_ = linked(path_);
     const fs::path folder = fs::path(path_).parent_path();
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
@@ -120,6 +114,18 @@ class PendingFile {
 
 void cannot_write(const std::string& path, int reason) {
   throw InputError({path, 0, 0}, "cannot be written: {}", std::strerror(reason));
+}
+
+std::string linked_path(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  fs::path result = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && !is_open_file(result) && fs::is_symlink(result, error); ++i) {
+    const fs::path target = fs::read_symlink(result, error);
+    if (error) return path;
+    result = target.is_absolute() ? target : result.parent_path() / target;
+  }
+  return result.string();
 }
 
 void write_file(const std::string& path, std::string_view text) { PendingFile(path, text).put_into_place(); }

@@ -14,9 +14,13 @@ struct NamedText {
 /// Throws the InputError for a path that cannot be written; `reason` is an errno.
 [[noreturn]] void cannot_write(const std::string& path, int reason);
 
+/// What a symbolic link stands for, which need not exist; other paths stay, and so do those of open files (/dev/stdout,
+/// /proc/self/fd/3).
+std::string linked_path(const std::string& path);
+
 /// Writes one file, whole or not at all: under a temporary name next to it, which is then renamed. Creates missing
-/// parent folders. Of a symbolic link the file that it stands for is replaced; a device or a pipe is written to. Throws
-/// InputError that names the file and the system's reason.
+/// parent folders. Of a symbolic link the file that it stands for is replaced; devices, pipes and open files
+/// are written to. Throws InputError that names the file and the system's reason.
 void write_file(const std::string& path, std::string_view text);
 
 /// Writes files into a folder, which is created if it is missing; other files in it are not touched. All files are

@@ -1,7 +1,10 @@
 #include "base/write_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <thread>
@@ -61,6 +64,28 @@ TEST_F(WriteFilesTest, WritesIntoAPipeAndADeviceInsteadOfReplacingThem) {
   write_file((folder_ / "null").string(), "nowhere");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_TRUE(fs::is_symlink(folder_ / "null"));
+}
+
+/// Appending would leave two documents in one file.
+TEST_F(WriteFilesTest, AFileInSharedMemoryIsReplaced) {
+  std::string shared = "/dev/shm/shardplan.XXXXXX";
+  if (mkdtemp(shared.data()) == nullptr) GTEST_SKIP() << "no /dev/shm";
+  for (const char* round : {"first", "second"}) write_file(shared + "/a", round);
+  const std::string read = content_of(shared + "/a");
+  fs::remove_all(shared);
+  EXPECT_EQ(read, "second");
+}
+
+TEST_F(WriteFilesTest, WhatIsWrittenToAnOpenFileIsAppended) {
+  const int file = open((folder_ / "output").c_str(), O_CREAT | O_WRONLY, 0600);
+  ASSERT_GE(file, 0);
+  const std::string number = std::to_string(file);
+  fs::create_symlink("/dev/fd/" + number, folder_ / "link");
+  write_file("/dev/fd/" + number, "a");
+  write_file("/proc/self/fd/" + number, "b");
+  write_file((folder_ / "link").string(), "c");
+  close(file);
+  EXPECT_EQ(text("output"), "abc");
 }
 
 TEST_F(WriteFilesTest, NamesTheFileAndTheReason) {
