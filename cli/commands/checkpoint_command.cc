@@ -87,6 +87,7 @@ int run(const CheckpointArguments& arguments) {
   };
   check_prefix(arguments.prefix);
   Checkpoint checkpoint(find_checkpoint(arguments.from, arguments.prefix));
+  if (!arguments.to.empty()) check_target(checkpoint, arguments.to);
   if (arguments.action == "verify") {
     if (!arguments.to.empty() || has_plan || arguments.mesh) refuse("takes only FROM");
     const Checkpoint::Verification verification = checkpoint.verify();
@@ -140,7 +141,7 @@ Command checkpoint_command() {
        {argument("ACTION", &arguments->action, "what to do", one_of({"merge", "transform", "verify"})),
         argument("FROM", &arguments->from, "a checkpoint, a folder of them, or a safetensors file")
             .completed_by(Completion::kFolder),
-        argument("TO", &arguments->to, "the checkpoint to write (atomically)")
+        argument("TO", &arguments->to, "the checkpoint to write (atomically); an older one there is replaced")
             .optional()
             .completed_by(Completion::kFolder)}},
       {"Target of transform",

@@ -124,6 +124,7 @@ int simulate_local_model(const WrittenPerDevice& found, const SimulateArguments&
   begin_with_checkpoint(arguments, is_training, options,
                         [&](Checkpoint& checkpoint) { return load_ranks(checkpoint, ranks, *run); });
   const std::int64_t last = options.first_step + options.steps;
+  check_folders(arguments, options.first_step, last);
   options.after_step = [&](std::int64_t steps, const LocalExecutor& executor) {
     save_if_due(arguments, steps, last, [&](const std::string& folder) {
       save_ranks(folder, local_form(ranks, *run, steps, options.seed), *run, executor);

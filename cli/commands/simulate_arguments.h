@@ -41,6 +41,10 @@ void begin_with_checkpoint(const SimulateArguments& arguments, bool is_training,
   if (is_training) options.first_step = checkpoint.form().step;
 }
 
+/// Throws InputError if the folder of a checkpoint that is due after steps above `first` and up to `last` holds other
+/// files, which saving would delete: known before the run rather than in the middle of it.
+void check_folders(const SimulateArguments& arguments, std::int64_t first, std::int64_t last);
+
 /// After step `step` of a run whose last step is `last`: calls `save` with the folder of a checkpoint if one is due,
 /// and removes those beyond `--keep-checkpoint-max`.
 void save_if_due(const SimulateArguments& arguments, std::int64_t step, std::int64_t last,

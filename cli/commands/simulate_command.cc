@@ -49,6 +49,7 @@ int simulate_plan(const SimulateArguments& arguments) {
       return load_checkpoint(checkpoint, program, *executable.graph);
     });
     const std::int64_t last = options.first_step + options.steps;
+    check_folders(arguments, options.first_step, last);
     options.after_step = [&](std::int64_t steps, const Executor& executor) {
       save_if_due(arguments, steps, last, [&](const std::string& folder) {
         const CheckpointForm form = stored_form(program, *executable.graph, steps, options.seed);

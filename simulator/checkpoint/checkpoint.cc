@@ -307,8 +307,18 @@ bool is_on(const CheckpointForm& form, std::size_t tensor, std::int64_t rank) {
 
 }  // namespace
 
+void check_target(const Checkpoint& from, const std::string& folder) {
+  std::error_code error;
+  const fs::path path = from.path();
+  const fs::path held = fs::is_directory(path, error) ? path : fs::absolute(path).parent_path();
+  if (fs::equivalent(held, folder, error)) {
+    throw InputError({folder, 0, 0}, "is where the checkpoint is read from; name another folder");
+  }
+  check_replaceable(folder, kCheckpointFiles);
+}
+
 void write_checkpoint(const std::string& folder, const CheckpointForm& form, const PieceSource& source) {
-  PendingFolder pending(folder);
+  PendingFolder pending(folder, kCheckpointFiles);
   for (std::int64_t rank = 0; rank < form.mesh.num_devices(); ++rank) {
     const std::string name = form.is_integrated ? kIntegratedFile : rank_file(rank);
     SafetensorsWriter writer((fs::path(pending.temporary()) / name).string(), header_of(form, rank));
@@ -340,6 +350,7 @@ std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointFo
     return bytes;
   };
   if (!folder.empty()) {
+    check_target(from, folder);
     write_checkpoint(folder, to, counted);
     return reads;
   }

@@ -74,9 +74,14 @@ class Checkpoint {
   std::set<std::int64_t> ranks_read_;
 };
 
+/// Throws InputError if the checkpoint `from` must not be written in another form to `folder`: it is stored there, or
+/// the folder holds files that are not part of a checkpoint.
+void check_target(const Checkpoint& from, const std::string& folder);
+
 /// Returns the bytes of `rank`'s piece of a tensor of the form.
 using PieceSource = std::function<std::vector<std::byte>(std::size_t tensor, std::int64_t rank)>;
-/// Writes a checkpoint folder whole or not at all, requesting pieces one by one. Throws InputError.
+/// Writes a checkpoint folder whole or not at all, requesting pieces one by one. Replaces an older checkpoint. Throws
+/// InputError, also if the folder holds other files.
 void write_checkpoint(const std::string& folder, const CheckpointForm& form, const PieceSource& source);
 
 /// What a transformation reads for one rank of its target.
@@ -86,7 +91,7 @@ struct RankReads {
   std::int64_t bytes = 0;
 };
 /// Writes the checkpoint in another form of the same tensors (`source_piece`), with one piece in memory at a time. If
-/// `folder` is empty, only reads.
+/// `folder` is empty, only reads. Throws InputError, also as `check_target`.
 std::vector<RankReads> transform_checkpoint(Checkpoint& from, const CheckpointForm& to, const std::string& folder);
 
 }  // namespace shardplan

@@ -42,11 +42,18 @@ std::map<std::int64_t, std::string> checkpoints_in(const std::string& folder, co
   return found;
 }
 
+bool is_checkpoint_file(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code error;
+  return (name == kIntegratedFile || rank_of_file(name)) && !entry.is_directory(error);
+}
+
 }  // namespace
+
+const Replaceable kCheckpointFiles{"a checkpoint", is_checkpoint_file};
 
 std::string rank_file(std::int64_t rank) { return fmt::format("rank_{}{}", rank, kExtension); }
 
-/// The rank whose pieces a file of this name holds; nothing for other files.
 std::optional<std::int64_t> rank_of_file(std::string_view name) {
   if (!name.starts_with("rank_") || !name.ends_with(kExtension)) return std::nullopt;
   name.remove_prefix(5);

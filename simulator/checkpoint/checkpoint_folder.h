@@ -4,6 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/pending_folder.h"
 
 namespace shardplan {
 
@@ -14,6 +17,8 @@ inline constexpr char kIntegratedFile[] = "model.safetensors";
 std::string rank_file(std::int64_t rank);
 /// The rank whose pieces a file of this name holds; nothing for other files.
 std::optional<std::int64_t> rank_of_file(std::string_view name);
+/// A folder with these files and no others, which a checkpoint may replace.
+extern const Replaceable kCheckpointFiles;
 
 /// Throws InputError if `prefix` is not a plain name.
 void check_prefix(const std::string& prefix);

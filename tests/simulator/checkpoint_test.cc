@@ -277,6 +277,25 @@ TEST_F(CheckpointTest, FaultsAreNamed) {
       "is cut short");
 }
 
+TEST_F(CheckpointTest, OnlyAnOlderCheckpointIsReplaced) {
+  CheckpointForm form;
+  form.mesh = DeviceMesh::parse("x=2");
+  form.tensors = {{"w", "F64", {8}, parse_layout("[{x}]", form.mesh)}};
+  write(at("c"), form);
+  Checkpoint checkpoint(at("c"));
+  EXPECT_EQ(error_of([&] { transform_checkpoint(checkpoint, integrated(form), at("c")); }),
+            at("c") + ": error: is where the checkpoint is read from; name another folder");
+  std::ofstream(at("c") + "/notes.txt") << "kept";
+  EXPECT_EQ(error_of([&] { write(at("c"), integrated(form)); }),
+            at("c") +
+                ": error: would be replaced, but holds 'notes.txt', which is not part of a checkpoint; name "
+                "another folder");
+  fs::create_directories(at("d/rank_0.safetensors"));
+  expect_has(error_of([&] { transform_checkpoint(checkpoint, form, at("d")); }), "holds 'rank_0.safetensors'");
+  EXPECT_EQ(content_of(at("c/notes.txt")), "kept");
+  expect_right(at("c"), form);
+}
+
 /// A writer that is killed at any time leaves the older checkpoint intact.
 TEST_F(CheckpointTest, AWriterMayBeKilledAtAnyTime) {
   CheckpointForm form;
