@@ -46,7 +46,7 @@ void begin_with_checkpoint(const SimulateArguments& arguments, bool is_training,
 void check_folders(const SimulateArguments& arguments, std::int64_t first, std::int64_t last);
 
 /// After step `step` of a run whose last step is `last`: calls `save` with the folder of a checkpoint if one is due,
-/// and removes those beyond `--keep-checkpoint-max`.
+/// and removes those beyond `--keep-checkpoint-max`; prints a notice for each that could not be removed.
 void save_if_due(const SimulateArguments& arguments, std::int64_t step, std::int64_t last,
                  const std::function<void(const std::string& folder)>& save);
 

@@ -111,7 +111,7 @@ Command simulate_command() {
         flag("--integrated", arguments->integrated, "save complete tensors in one file instead"),
         option("--save-every", "N", &arguments->save_every, "save every N steps, not only at the end",
                from_to(0, 100000)),
-        option("--keep-checkpoint-max", "N", &arguments->keep_most, "keep the last N of PREFIX; 0: all",
+        option("--keep-checkpoint-max", "N", &arguments->keep_most, "keep the N of PREFIX written last; 0: all",
                from_to(0, 100000))}});
   command.options.push_back({"Output", {flag("--json", arguments->json, "print one JSON document")}});
   command.action = [arguments] { return run(*arguments); };

@@ -85,13 +85,25 @@ std::string find_checkpoint(const std::string& path, const std::string& prefix) 
   return steps.rbegin()->second;
 }
 
-void keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most) {
-  std::map<std::int64_t, std::string> steps = checkpoints_in(folder, prefix);
-  while (static_cast<std::int64_t>(steps.size()) > most) {
-    std::error_code ignored;
-    fs::remove_all(steps.begin()->second, ignored);
-    steps.erase(steps.begin());
+std::vector<std::string> keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most,
+                                               std::int64_t written) {
+  const std::map<std::int64_t, std::string> steps = checkpoints_in(folder, prefix);
+  std::vector<std::string> others;  // oldest first
+  for (auto at = steps.upper_bound(written); at != steps.end(); ++at) others.push_back(at->second);
+  for (auto at = steps.begin(); at != steps.lower_bound(written); ++at) others.push_back(at->second);
+  std::vector<std::string> faults;
+  for (std::size_t i = 0; i + static_cast<std::size_t>(most) <= others.size(); ++i) {
+    try {
+      check_replaceable(others[i], kCheckpointFiles);
+    } catch (const InputError&) {
+      faults.push_back(others[i] + " is kept: it holds files that are not part of a checkpoint");
+      continue;
+    }
+    std::error_code error;
+    fs::remove_all(others[i], error);
+    if (error) faults.push_back(fmt::format("{} cannot be removed: {}", others[i], error.message()));
   }
+  return faults;
 }
 
 }  // namespace shardplan

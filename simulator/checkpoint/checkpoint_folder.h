@@ -26,7 +26,9 @@ void check_prefix(const std::string& prefix);
 std::string checkpoint_folder(const std::string& folder, const std::string& prefix, std::int64_t step);
 /// `path` if it is a checkpoint or a file, else the last step of `prefix` in it. Throws InputError if none exists.
 std::string find_checkpoint(const std::string& path, const std::string& prefix);
-/// Removes the oldest checkpoints of `prefix` until `most` are left.
-void keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most);
+/// Removes the oldest checkpoints of `prefix` until `most` are left, of which one is `written`, the step just written;
+/// steps above it are of an earlier run and count as older. Returns why one could not be removed, or holds other files.
+std::vector<std::string> keep_last_checkpoints(const std::string& folder, const std::string& prefix, std::int64_t most,
+                                               std::int64_t written);
 
 }  // namespace shardplan

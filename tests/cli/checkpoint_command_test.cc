@@ -73,5 +73,17 @@ TEST_F(CheckpointCommandTest, SavingKeepsOtherFiles) {
   EXPECT_FALSE(is_there("saved/checkpoint-1"));
 }
 
+/// A folder with the later steps of an earlier run.
+TEST_F(CheckpointCommandTest, TheStepJustSavedIsKept) {
+  std::filesystem::rename(folder_.at("saved/checkpoint-2"), folder_.at("saved/checkpoint-900"));
+  write_file(folder_.at("saved/checkpoint-1/notes.txt"), "kept");
+  const ProgramRun saved =
+      run("simulate configs/mnist-train.yaml --steps 2 --device-num 2 --save saved --keep-checkpoint-max 1");
+  EXPECT_EQ(saved.exit_code, kDone) << saved.err;
+  EXPECT_EQ(saved.err, "notice: saved/checkpoint-1 is kept: it holds files that are not part of a checkpoint\n");
+  EXPECT_TRUE(is_there("saved/checkpoint-2/rank_1.safetensors"));
+  EXPECT_FALSE(is_there("saved/checkpoint-900"));
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -316,21 +316,6 @@ TEST_F(CheckpointTest, AWriterMayBeKilledAtAnyTime) {
   }
 }
 
-TEST_F(CheckpointTest, TheLastStepsAreKept) {
-  CheckpointForm form;
-  form.tensors = {{"w", "F64", {2}, TensorLayout::replicated(1)}};
-  for (const std::int64_t step : {9, 10, 100}) write(checkpoint_folder(folder_.path(), "p", step), form);
-  write(checkpoint_folder(folder_.path(), "q", 1000), form);
-  fs::create_directory(at("p-11.XyZabc"));
-  EXPECT_EQ(find_checkpoint(folder_.path(), "p"), at("p-100"));
-  EXPECT_EQ(find_checkpoint(at("p-9"), "p"), at("p-9"));
-  keep_last_checkpoints(folder_.path(), "p", 2);
-  EXPECT_FALSE(fs::exists(at("p-9")));
-  for (const char* kept : {"p-10", "p-100", "q-1000", "p-11.XyZabc"}) EXPECT_TRUE(fs::exists(at(kept))) << kept;
-  EXPECT_NE(error_of([&] { find_checkpoint(folder_.path(), "r"); }).find("expected folders r-1, r-2"),
-            std::string::npos);
-}
-
 const std::string kTrained = R"(
 shardplan: 1
 model: net
