@@ -1,6 +1,7 @@
 #include "base/json_tree.h"
 
 #include <cstdint>
+#include <unordered_set>
 
 #include "base/utf8.h"
 
@@ -12,6 +13,7 @@ namespace shardplan {
 namespace {
 
 constexpr int kMostDepth = 100;
+constexpr std::size_t kFewKeys = 16;
 
 class Parser {
  public:
@@ -85,6 +87,16 @@ class Parser {
     node.kind = JsonNode::Kind::kObject;
     advance();
     if (take('}')) return;
+    // Few keys are compared one by one. An object with a key per operator would take quadratic time, so its keys are
+    // hashed: they are only looked up, never iterated.
+    std::unordered_set<std::string> keys;
+    const auto is_known = [&](const std::string& key) {
+      if (node.members.size() < kFewKeys) return node.find(key) != nullptr;
+      if (keys.empty()) {
+        for (const JsonMember& member : node.members) keys.insert(member.key.text);
+      }
+      return !keys.insert(key).second;
+    };
     do {
       skip_blanks();
       if (here() != '"') fail("expected a key in quotes");
@@ -92,7 +104,8 @@ class Parser {
       member.key.kind = JsonNode::Kind::kString;
       member.key.place = place_;
       member.key.text = string();
-      if (const JsonNode* before = node.find(member.key.text)) {
+      if (is_known(member.key.text)) {
+        const JsonNode* const before = node.find(member.key.text);
         throw InputError(member.key.place, "key \"{}\" was given at {}:{}", member.key.text, before->place.line,
                          before->place.column);
       }

@@ -20,6 +20,7 @@ struct JsonNode {
   std::vector<JsonMember> members;  // in the file's order
   SourcePlace place;
 
+  /// Compares the keys one by one: to look up many of them, iterate over `members`.
   const JsonNode* find(std::string_view key) const;
 };
 

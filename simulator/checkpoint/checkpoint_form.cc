@@ -81,13 +81,22 @@ auto read_metadata(const SafetensorsReader& file, const std::string& key, Read r
   }
 }
 
+/// Metadata by key: headers have several for each tensor, so that looking one up among them takes too long.
+using MetadataTexts = std::map<std::string_view, std::string_view>;
+MetadataTexts metadata_texts(const SafetensorsReader& file) {
+  MetadataTexts texts;
+  for (const auto& [key, text] : file.header().metadata) texts[key] = text;
+  return texts;
+}
+
 /// The metadata `key` of a tensor, a shape or a position.
-Shape metadata_shape(const SafetensorsReader& file, const std::string& key) {
-  const std::string& text = metadata(file, key);
-  std::optional<Shape> shape = parse_shape(text);
+Shape metadata_shape(const SafetensorsReader& file, const MetadataTexts& texts, const std::string& key) {
+  const auto text = texts.find(key);
+  if (text == texts.end()) throw InputError({file.path(), 0, 0}, "metadata: '{}' is missing", shortened(key));
+  std::optional<Shape> shape = parse_shape(text->second);
   if (!shape)
     throw InputError({file.path(), 0, 0}, "metadata: {} is '{}'; expected as in [512, 784]", shortened(key),
-                     shortened(text));
+                     shortened(text->second));
   return *std::move(shape);
 }
 
@@ -103,9 +112,10 @@ void read_per_device(const SafetensorsReader& file, CheckpointForm& form) {
   form.is_per_device = true;
   form.is_integrated = false;
   form.mesh = mesh_of_ranks(ranks);
+  const MetadataTexts texts = metadata_texts(file);
   for (const SafetensorsEntry& entry : file.header().entries) {
-    const Shape shape = metadata_shape(file, "shape:" + entry.name);
-    const Shape begin = metadata_shape(file, "begin:" + entry.name);
+    const Shape shape = metadata_shape(file, texts, "shape:" + entry.name);
+    const Shape begin = metadata_shape(file, texts, "begin:" + entry.name);
     bool fits = shape.size() == entry.shape.size() && begin.size() == entry.shape.size();
     PieceRuns piece;
     for (std::size_t d = 0; fits && d < shape.size(); ++d) {
@@ -179,8 +189,7 @@ CheckpointForm form_of_file(const SafetensorsReader& file) {
     throw InputError(place, "metadata: the mesh {} has {} devices; expected at most {}", form.mesh.to_string(),
                      form.mesh.num_devices(), kMostRanks);
   }
-  std::map<std::string_view, std::string_view> texts;
-  for (const auto& [key, text] : file.header().metadata) texts[key] = text;
+  const MetadataTexts texts = metadata_texts(file);
   for (const SafetensorsEntry& entry : file.header().entries) {
     const auto shape_text = texts.find("shape:" + entry.name);
     const auto layout_text = texts.find("layout:" + entry.name);

@@ -39,7 +39,7 @@ struct SafetensorsHeader {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<SafetensorsEntry> entries;  // in the file's order
 
-  /// Null if there is no entry of that name.
+  /// Null if there is no entry of that name. Compares the names one by one: not for a lookup per tensor.
   const std::string* find_metadata(std::string_view key) const;
   const SafetensorsEntry* find(std::string_view name) const;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/seconds_of.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -19,6 +20,30 @@ TEST(JsonTreeTest, ReadsValuesWithPlacesAndRefusesWhatIsNotJson) {
   }
   EXPECT_EQ(error_of([&] { parse_json(std::string(100'000, '['), "j.json"); }),
             "j.json:1:102: error: brackets nest deeper than 100");
+}
+
+/// {"key0": 0, "key1": 1, ..., on a line each.
+std::string many_keys(int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) text += fmt::format("\"key{}\": {},\n", i, i);
+  return text;
+}
+
+/// Comparing each key with all before it would take minutes.
+TEST(JsonTreeTest, ManyKeysAreReadInLinearTime) {
+  JsonNode root;
+  EXPECT_LT(processor_seconds_of([&] { root = parse_json(many_keys(50'000) + "\"last\": 0}", "j.json"); }), 10);
+  EXPECT_EQ(root.members.size(), 50'001u);
+}
+
+TEST(JsonTreeTest, AKeyIsFoundAgainAmongFewAndMany) {
+  for (const int count : {2, 15, 16, 17, 60}) {
+    for (const int again : {1, count - 1}) {
+      EXPECT_EQ(error_of([&] { parse_json(many_keys(count) + fmt::format("\"key{}\": 0}}", again), "j.json"); }),
+                fmt::format("j.json:{}:1: error: key \"key{}\" was given at {}:{}", count + 1, again, again + 1,
+                            fmt::format("\"key{}\": ", again).size() + 1));
+    }
+  }
 }
 
 TEST(JsonTreeTest, TextIsUtf8) {

@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <chrono>
-#include <functional>
-
 #include "base/write_files.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "tests/cli/run_program.h"
 #include "tests/support/golden.h"
+#include "tests/support/seconds_of.h"
 
 namespace shardplan {
 namespace {
@@ -175,12 +173,6 @@ std::string deep_model(const ProjectFolder& folder) {
              "operators:\n  layers: {block: layer, in: x, repeat: L}\n  loss: {op: ReduceMean, in: layers}\n"
              "loss: loss\ntraining: {optimizer: sgd}\n");
   return "plan deep.yaml --cluster dgx-a100";
-}
-
-double seconds_of(const std::function<void()>& run) {
-  const auto begin = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 /// Before there is a plan, a limit ends the command in any phase; later it ends with the best plan so far.
