@@ -19,6 +19,7 @@
 namespace shardplan {
 namespace {
 
+constexpr std::size_t kMostUnknown = 5;  // names that are listed one by one
 constexpr char kSchema[] = "shardplan.strategies/1";
 
 struct TensorSection {
@@ -66,6 +67,9 @@ class StrategyFileReader {
       const JsonNode* tensors = object(root, section);
       if (tensors == nullptr || (kind == TensorKind::kState && !graph_.is_training())) continue;
       for (const JsonMember& member : tensors->members) read_tensor(member, kind, word);
+    }
+    if (num_unknown_ > kMostUnknown) {
+      fault(more_unknown_, "and {} more names that the model does not have", num_unknown_ - kMostUnknown);
     }
     if (!faults_.empty()) throw InputError(std::move(faults_));
   }
@@ -123,20 +127,36 @@ class StrategyFileReader {
     return std::nullopt;
   }
 
+  /// A name that the model does not have; `near()` returns the one that may have been meant, or "". All names of a file
+  /// may be another model's, and finding a near one takes as long as the model has names: only the first are listed.
+  template <class Near>
+  void unknown_name(const JsonNode& key, const char* word, const Near& near) {
+    ++num_unknown_;
+    if (num_unknown_ == kMostUnknown + 1) more_unknown_ = key.place;
+    if (num_unknown_ > kMostUnknown) return;
+    const std::string meant = near();
+    fault(key.place, "the model has no {} '{}'{}", word, key.text,
+          meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+  }
+
+  static bool belongs(const GraphOperator& op, bool is_forward) {
+    return (op.pass == Pass::kForward) == is_forward && !op.is_copy;
+  }
+  /// The operators that the section may have.
+  const std::vector<std::string>& known_operators(bool is_forward) {
+    std::vector<std::string>& names = is_forward ? forward_operators_ : training_operators_;
+    if (!names.empty()) return names;
+    for (const GraphOperator& op : graph_.operators()) {
+      if (belongs(op, is_forward)) names.push_back(op.name);
+    }
+    return names;
+  }
+
   void read_operator(const JsonMember& member, bool is_forward) {
     const std::string& name = member.key.text;
     const std::optional<OperatorId> id = graph_.find_operator(name);
-    const auto belongs = [&](const GraphOperator& op) {
-      return (op.pass == Pass::kForward) == is_forward && !op.is_copy;
-    };
-    if (!id || !belongs(graph_.operators()[*id])) {
-      std::vector<std::string> names;
-      for (const GraphOperator& op : graph_.operators()) {
-        if (belongs(op)) names.push_back(op.name);
-      }
-      const std::string near = nearest_name(name, names);
-      fault(member.key.place, "the model has no operator '{}'{}", name,
-            near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+    if (!id || !belongs(graph_.operators()[*id], is_forward)) {
+      unknown_name(member.key, "operator", [&] { return nearest_name(name, known_operators(is_forward)); });
       return;
     }
     const std::size_t faults_before = faults_.size();
@@ -205,7 +225,7 @@ class StrategyFileReader {
     const std::string& name = member.key.text;
     const std::optional<TensorId> id = graph_.find_tensor(name);
     if (!id || graph_.tensor(*id).kind != kind || graph_.tensor(*id).name != name) {
-      fault(member.key.place, "the model has no {} '{}'", word, name);
+      unknown_name(member.key, word, [] { return std::string(); });
       return;
     }
     const GraphTensor& tensor = graph_.tensor(*id);
@@ -243,6 +263,9 @@ class StrategyFileReader {
   UserStrategies& decided_;
   IdVector<OperatorId, char>& is_loaded_;
   std::vector<Diagnostic> faults_;
+  std::size_t num_unknown_ = 0;
+  SourcePlace more_unknown_;                                         // where the first is that is not listed
+  std::vector<std::string> forward_operators_, training_operators_;  // built when first needed
 };
 
 }  // namespace

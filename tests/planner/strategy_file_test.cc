@@ -97,6 +97,21 @@ TEST_F(StrategyFileTest, FaultsHaveTheirPlace) {
   EXPECT_NE(fault(kDense).find(path_), std::string::npos);
 }
 
+/// All names may be another model's: a near one is sought for the first, and the rest are counted.
+TEST_F(StrategyFileTest, ManyUnknownNamesAreCounted) {
+  std::string text = R"({"schema": "shardplan.strategies/1", "mesh": "dp=2, mp=4",
+ "operators": {"acts": {"factors": {}})";
+  for (int i = 0; i < 6; ++i)
+    text += fmt::format(",\n  \"other{}\": {{\"factors\": {{}}}}", std::string(1, char('a' + i)));
+  write_file(path_, text + "},\n \"parameters\": {\"p\": \"[{}]\"}}");
+  EXPECT_EQ(fault(kDense), path_ + ":2:16: error: the model has no operator 'acts'; did you mean 'act'?\n" +  //
+                               path_ + ":3:3: error: the model has no operator 'othera'\n" +                  //
+                               path_ + ":4:3: error: the model has no operator 'otherb'\n" +                  //
+                               path_ + ":5:3: error: the model has no operator 'otherc'\n" +                  //
+                               path_ + ":6:3: error: the model has no operator 'otherd'\n" +                  //
+                               path_ + ":7:3: error: and 3 more names that the model does not have");
+}
+
 TEST_F(StrategyFileTest, ContradictionsNameBothPlaces) {
   write_file(path_, R"({"schema": "shardplan.strategies/1", "mesh": "dp=2, mp=4",
  "operators": {"act": {"factors": {"a": "dp"}}}})");
