@@ -4,6 +4,8 @@
 
 #include <type_traits>
 
+#include "base/error.h"
+
 namespace shardplan {
 namespace {
 
@@ -47,6 +49,23 @@ Option Option::with_default(std::string text) const {
   Option changed = *this;
   changed.default_text = std::move(text);
   return changed;
+}
+
+std::vector<std::string> given_values(const Option& option) {
+  return std::visit(
+      [](auto* held) -> std::vector<std::string> {
+        using Held = std::remove_pointer_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, std::vector<std::string>>) {
+          return *held;
+        } else if constexpr (std::is_arithmetic_v<Held> || std::is_same_v<Held, std::string>) {
+          SHARDPLAN_CHECK(false);  // its default looks like a given value
+          return {};
+        } else {
+          if (!held->has_value()) return {};
+          return {fmt::format("{}", **held)};
+        }
+      },
+      option.target);
 }
 
 Option argument(std::string name, Target target, std::string help, Check check) {

@@ -63,6 +63,10 @@ struct Option {
   Option with_default(std::string text) const;
 };
 
+/// What was given for an option whose target is empty unless it is given, as text: the values of a repeatable option,
+/// at most one of another.
+std::vector<std::string> given_values(const Option& option);
+
 /// A positional argument; required unless made optional.
 Option argument(std::string name, Target target, std::string help, Check check = {});
 /// --name VALUE; not required unless made so.

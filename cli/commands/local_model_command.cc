@@ -19,25 +19,15 @@ namespace {
 
 /// Refuses options of the search, which does not take place, and of the schedule, which the file determines.
 void refuse_search(const PlanningArguments& arguments) {
-  std::vector<std::string> given;
-  const auto add = [&](const char* name, bool is_given) {
-    if (is_given) given.push_back(name);
-  };
-  add("--level", arguments.level.has_value());
-  add("--costs", arguments.costs.has_value());
-  add("--search", arguments.search.has_value());
-  add("--set", !arguments.strategies.empty());
-  add("--strategy-ckpt-load-file", arguments.strategy_load_file.has_value());
-  add("--strategy-ckpt-save-file", arguments.strategy_save_file.has_value());
-  add("--layers", arguments.layers.has_value());
-  add("--memory-slack", arguments.memory_slack.has_value());
-  add("--memory", arguments.memory.has_value());
-  add("--work-limit", arguments.work_limit.has_value());
-  add("--threads", arguments.threads.has_value());
-  if (!given.empty()) {
+  std::vector<GivenOption> refused;
+  for (GivenOption& given : given_options(arguments)) {
+    const bool is_of_search = given.role == PlanningRole::kSearch || given.role == PlanningRole::kThreads;
+    if (is_of_search || given.role == PlanningRole::kSaved) refused.push_back(std::move(given));
+  }
+  if (const std::vector<std::string> names = names_of(refused); !names.empty()) {
     throw InputError({arguments.model, 0, 0},
-                     "{} has no effect: the model is written per device, so there is nothing to search or to lay out",
-                     fmt::join(given, ", "));
+                     "{} {} no effect: the model is written per device, so there is nothing to search or to lay out",
+                     fmt::join(names, ", "), names.size() == 1 ? "has" : "have");
   }
   if (arguments.overlap) {
     throw InputError({arguments.model, 0, 0},

@@ -71,61 +71,147 @@ Cluster cluster_of(const PlanFile& file) {
 
 bool is_plan_file(const std::string& path) { return path.ends_with(".json"); }
 
-/// The given options that affect the plan, as given.
-std::vector<std::string> given_options(const PlanningArguments& arguments) {
-  std::vector<std::string> given;
-  const auto add = [&](const char* name, const auto& value) {
-    if (value) given.push_back(fmt::format("{} {}", name, *value));
-  };
-  add("--cluster", arguments.cluster);
-  add("--device-num", arguments.device_num);
-  add("--rank-table", arguments.rank_table);
-  for (const std::string& text : arguments.dims) given.push_back("--dim " + text);
-  for (const std::string& text : arguments.strategies) given.push_back("--set " + text);
-  add("--strategy-ckpt-load-file", arguments.strategy_load_file);
-  add("--capacity", arguments.capacity);
-  add("--costs", arguments.costs);
-  add("--level", arguments.level);
-  add("--search", arguments.search);
-  add("--layers", arguments.layers);
-  add("--memory-slack", arguments.memory_slack);
-  add("--memory", arguments.memory);
-  add("--overlap", arguments.overlap);
-  add("--time-limit", arguments.time_limit);
-  add("--work-limit", arguments.work_limit);
-  if (arguments.proves) return given;
-  add("--seed", arguments.seed);
-  add("--threads", arguments.threads);
-  return given;
-}
+/// An option of the planning, declared in one place: what it acts on, and what it sets. Whatever treats these options
+/// alike is a loop over the table.
+struct PlanningOption {
+  PlanningRole role;
+  void (*apply)(const PlanningArguments& given, PlanOptions& options);
+  Option option;
+};
+struct PlanningGroup {
+  std::string title;
+  std::vector<PlanningOption> options;
+};
 
-Bytes parse_capacity(const std::string& text) {
-  Bytes bytes = 0;
-  try {
-    bytes = parse_bytes(text);
-  } catch (const InputError& error) {
-    throw InputError(SourcePlace{}, "--capacity: {}", error.diagnostics().front().message);
-  }
-  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: expected at least one byte, as 16GiB; found {}", text);
-  return bytes;
+/// Of options that are not among `PlanOptions`: `planning_job` and `save_strategies` read them.
+void apply_nothing(const PlanningArguments&, PlanOptions&) {}
+
+std::vector<PlanningGroup> planning_table(PlanningArguments& arguments) {
+  using Given = const PlanningArguments&;
+  return {
+      {"Model and cluster",
+       {{PlanningRole::kJob, apply_nothing,
+         option("--cluster", "CLUSTER", &arguments.cluster,
+                fmt::format("a preset ({}; with xN for N nodes, as dgx-a100x8) or a cluster file", preset_list()))
+             .completed_by(Completion::kCluster)},
+        {PlanningRole::kJob, apply_nothing,
+         option("--device-num", "N", &arguments.device_num, "use only the first N devices", at_least(1))},
+        {PlanningRole::kJob, apply_nothing,
+         option("--rank-table", "FILE", &arguments.rank_table, "servers, devices and ranks from this file")
+             .with_default("RANK_TABLE_FILE")
+             .completed_by(Completion::kFile)},
+        {PlanningRole::kJob, apply_nothing,
+         option("--dim", "NAME=SIZE", &arguments.dims, "override one of the model's dims, as B=16")},
+        {PlanningRole::kSearch, apply_nothing,
+         option("--set", "NAME=LAYOUT", &arguments.strategies,
+                "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'")},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           if (given.strategy_load_file) options.strategy_file = given.strategy_load_file;
+         },
+         option("--strategy-ckpt-load-file", "FILE", &arguments.strategy_load_file,
+                "fix the strategies that an earlier plan saved in this file; the rest is searched")
+             .completed_by(Completion::kFile)},
+        {PlanningRole::kSaved, apply_nothing,
+         option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
+                "write the plan's strategies into this file")
+             .completed_by(Completion::kFile)},
+        {PlanningRole::kCapacity,
+         [](Given given, PlanOptions& options) {
+           if (given.capacity) options.capacity = parse_capacity(*given.capacity);
+         },
+         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}}},
+      {"Search",
+       {{PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           if (given.level) options.level = level_of(*given.level);
+         },
+         option("--level", "LEVEL", &arguments.level,
+                "0: least communication, so that the ratio of computation to communication is greatest; 1: least "
+                "memory; 2: fastest step",
+                from_to(0, 2))},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           if (!given.costs) return;
+           options.costs = *given.costs == "mindspore" ? StrategyCosts::kMindSpore : StrategyCosts::kCluster;
+         },
+         option("--costs", "NAME", &arguments.costs,
+                "what to minimise when choosing forward strategies: the cluster's times, or the weighted bytes of "
+                "MindSpore's cost model",
+                one_of({"cluster", "mindspore"}))
+             .with_default("cluster")},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) { options.search = given.search.value_or(options.search); },
+         option("--search", "NAME", &arguments.search, "the search", one_of(search_names()))},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           if (given.layers) options.uniform_layers = *given.layers == "uniform";
+         },
+         option("--layers", "MODE", &arguments.layers,
+                "uniform: all copies of a repeated block have the same strategies, as in a module class or a scan over "
+                "layers; free: each copy has its own",
+                one_of({"uniform", "free"}))
+             .with_default("the model's, else uniform")},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           options.memory_slack = given.memory_slack.value_or(options.memory_slack);
+         },
+         option("--memory-slack", "SHARE", &arguments.memory_slack,
+                "at level 1, how much above the least memory the plan may be for a faster step, as a share",
+                from_to(0, 1))
+             .with_default("0.01")},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) {
+           if (given.memory) options.bounded_redistribution = *given.memory == "bounded";
+         },
+         option("--memory", "MODE", &arguments.memory,
+                "bounded: no shard during a redistribution is larger than the larger of its two ends",
+                one_of({"bounded", "unbounded"}))
+             .with_default("bounded")},
+        {PlanningRole::kOrder,
+         [](Given given, PlanOptions& options) {
+           if (given.overlap) options.overlap = *given.overlap == "on";
+         },
+         option("--overlap", "MODE", &arguments.overlap,
+                "on: collectives overlap with kernels, in the order that hides the most communication; off: everything "
+                "runs one after the other",
+                one_of({"on", "off"}))
+             .with_default("on")},
+        {PlanningRole::kSeed,
+         [](Given given, PlanOptions& options) { options.seed = given.seed.value_or(options.seed); },
+         option("--seed", "N", &arguments.seed, "seed of the search and of a proof's data").with_default("0")},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) { options.time_limit = given.time_limit.value_or(options.time_limit); },
+         option("--time-limit", "SECONDS", &arguments.time_limit,
+                "stop the search after this time, with the best plan so far", positive())},
+        {PlanningRole::kSearch,
+         [](Given given, PlanOptions& options) { options.work_limit = given.work_limit.value_or(options.work_limit); },
+         option("--work-limit", "UNITS", &arguments.work_limit,
+                "stop the search after this much work; gives the same plan on every machine", positive())},
+        {PlanningRole::kThreads,
+         [](Given given, PlanOptions& options) { options.threads = given.threads.value_or(options.threads); },
+         option("--threads", "N", &arguments.threads,
+                "threads of the search; idle processors help without changing the plan", from_to(1, 64))
+             .with_default("1")}}},
+  };
 }
 
 void apply(const PlanningArguments& arguments, PlanOptions& options) {
-  if (arguments.level) options.level = level_of(*arguments.level);
-  if (arguments.costs) {
-    options.costs = *arguments.costs == "mindspore" ? StrategyCosts::kMindSpore : StrategyCosts::kCluster;
+  PlanningArguments given = arguments;  // the table's targets are not constant
+  for (const PlanningGroup& group : planning_table(given)) {
+    for (const PlanningOption& row : group.options) row.apply(arguments, options);
   }
-  options.search = arguments.search.value_or(options.search);
-  options.seed = arguments.seed.value_or(options.seed);
-  options.time_limit = arguments.time_limit.value_or(options.time_limit);
-  options.work_limit = arguments.work_limit.value_or(options.work_limit);
-  options.threads = arguments.threads.value_or(options.threads);
-  if (arguments.strategy_load_file) options.strategy_file = arguments.strategy_load_file;
-  options.memory_slack = arguments.memory_slack.value_or(options.memory_slack);
-  if (arguments.capacity) options.capacity = parse_capacity(*arguments.capacity);
-  if (arguments.layers) options.uniform_layers = *arguments.layers == "uniform";
-  if (arguments.overlap) options.overlap = *arguments.overlap == "on";
-  if (arguments.memory) options.bounded_redistribution = *arguments.memory == "bounded";
+}
+
+/// The given options that affect the plan, as given.
+std::vector<std::string> options_of_plan(const PlanningArguments& arguments) {
+  std::vector<std::string> texts;
+  for (const GivenOption& given : given_options(arguments)) {
+    const bool is_of_proof = given.role == PlanningRole::kSeed || given.role == PlanningRole::kThreads;
+    if (given.role == PlanningRole::kSaved || (arguments.proves && is_of_proof)) continue;
+    texts.push_back(fmt::format("{} {}", given.name, given.value));
+  }
+  return texts;
 }
 
 /// Set by MindSpore's launchers; the option takes precedence.
@@ -265,67 +351,47 @@ Option model_argument(PlanningArguments& arguments) {
 }
 
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStrategies saves) {
-  std::vector<OptionGroup> groups = {
-      {"Model and cluster",
-       {option("--cluster", "CLUSTER", &arguments.cluster,
-               fmt::format("a preset ({}; with xN for N nodes, as dgx-a100x8) or a cluster file", preset_list()))
-            .completed_by(Completion::kCluster),
-        option("--device-num", "N", &arguments.device_num, "use only the first N devices", at_least(1)),
-        option("--rank-table", "FILE", &arguments.rank_table, "servers, devices and ranks from this file")
-            .with_default("RANK_TABLE_FILE")
-            .completed_by(Completion::kFile),
-        option("--dim", "NAME=SIZE", &arguments.dims, "override one of the model's dims, as B=16"),
-        option("--set", "NAME=LAYOUT", &arguments.strategies,
-               "a layout or strategy for a tensor or operator, as 'layer1.weight=[{}, {mp}]'"),
-        option("--strategy-ckpt-load-file", "FILE", &arguments.strategy_load_file,
-               "fix the strategies that an earlier plan saved in this file; the rest is searched")
-            .completed_by(Completion::kFile),
-        option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}},
-      {"Search",
-       {option("--level", "LEVEL", &arguments.level,
-               "0: least communication, so that the ratio of computation to communication is greatest; 1: least "
-               "memory; 2: fastest step",
-               from_to(0, 2)),
-        option("--costs", "NAME", &arguments.costs,
-               "what to minimise when choosing forward strategies: the cluster's times, or the weighted bytes of "
-               "MindSpore's cost model",
-               one_of({"cluster", "mindspore"}))
-            .with_default("cluster"),
-        option("--search", "NAME", &arguments.search, "the search", one_of(search_names())),
-        option("--layers", "MODE", &arguments.layers,
-               "uniform: all copies of a repeated block have the same strategies, as in a module class or a scan over "
-               "layers; free: each copy has its own",
-               one_of({"uniform", "free"}))
-            .with_default("the model's, else uniform"),
-        option("--memory-slack", "SHARE", &arguments.memory_slack,
-               "at level 1, how much above the least memory the plan may be for a faster step, as a share",
-               from_to(0, 1))
-            .with_default("0.01"),
-        option("--memory", "MODE", &arguments.memory,
-               "bounded: no shard during a redistribution is larger than the larger of its two ends",
-               one_of({"bounded", "unbounded"}))
-            .with_default("bounded"),
-        option("--overlap", "MODE", &arguments.overlap,
-               "on: collectives overlap with kernels, in the order that hides the most communication; off: everything "
-               "runs one after the other",
-               one_of({"on", "off"}))
-            .with_default("on"),
-        option("--seed", "N", &arguments.seed, "seed of the search and of a proof's data").with_default("0"),
-        option("--time-limit", "SECONDS", &arguments.time_limit,
-               "stop the search after this time, with the best plan so far", positive()),
-        option("--work-limit", "UNITS", &arguments.work_limit,
-               "stop the search after this much work; gives the same plan on every machine", positive()),
-        option("--threads", "N", &arguments.threads,
-               "threads of the search; idle processors help without changing the plan", from_to(1, 64))
-            .with_default("1")}},
-  };
-  if (saves == SavesStrategies::kYes) {
-    std::vector<Option>& of_model = groups.front().options;
-    of_model.insert(of_model.end() - 1, option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
-                                               "write the plan's strategies into this file")
-                                            .completed_by(Completion::kFile));
+  std::vector<OptionGroup> groups;
+  for (PlanningGroup& group : planning_table(arguments)) {
+    groups.push_back({std::move(group.title), {}});
+    for (PlanningOption& row : group.options) {
+      if (row.role == PlanningRole::kSaved && saves == SavesStrategies::kNo) continue;
+      groups.back().options.push_back(std::move(row.option));
+    }
   }
   return groups;
+}
+
+std::vector<GivenOption> given_options(const PlanningArguments& arguments) {
+  PlanningArguments held = arguments;  // the table's targets are not constant
+  std::vector<GivenOption> given;
+  for (const PlanningGroup& group : planning_table(held)) {
+    for (const PlanningOption& row : group.options) {
+      for (std::string& value : given_values(row.option)) {
+        given.push_back({row.option.name, std::move(value), row.role});
+      }
+    }
+  }
+  return given;
+}
+
+std::vector<std::string> names_of(const std::vector<GivenOption>& given) {
+  std::vector<std::string> names;
+  for (const GivenOption& one : given) {
+    if (names.empty() || names.back() != one.name) names.push_back(one.name);
+  }
+  return names;
+}
+
+Bytes parse_capacity(const std::string& text) {
+  Bytes bytes = 0;
+  try {
+    bytes = parse_bytes(text);
+  } catch (const InputError& error) {
+    throw InputError(SourcePlace{}, "--capacity: {}", error.diagnostics().front().message);
+  }
+  if (bytes < 1) throw InputError(SourcePlace{}, "--capacity: expected at least one byte, as 16GiB; found {}", text);
+  return bytes;
 }
 
 Option html_option(std::string& file) {
@@ -344,7 +410,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
 
 PreparedPlan plan_or_load(const PlanningArguments& arguments) {
   PreparedPlan result;
-  const std::vector<std::string> given = given_options(arguments);
+  const std::vector<std::string> given = options_of_plan(arguments);
   if (is_plan_file(arguments.model) && given.empty()) {
     begin_phase(fmt::format("reading {}", shortened(arguments.model)), PhaseEnd::kAtOnce);
     const PlanFile file = read_plan_file(read_text_file(arguments.model, kMostWrittenBytes), arguments.model);

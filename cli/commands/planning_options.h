@@ -53,6 +53,29 @@ enum class SavesStrategies { kNo, kYes };
 /// The options for planning and searching, in two groups. `arguments` must outlive the table.
 std::vector<OptionGroup> planning_options(PlanningArguments& arguments, SavesStrategies saves = SavesStrategies::kYes);
 
+/// What an option of the planning acts on. Commands and models on which it has no effect refuse it by its role.
+enum class PlanningRole {
+  kJob,       // the model and its devices
+  kCapacity,  // which plans fit
+  kSearch,    // which plan is chosen, and how long that takes
+  kOrder,     // in which order operators and collectives run
+  kSeed,      // of the search and of a proof's data
+  kThreads,   // of the search and of a proof
+  kSaved,     // a file written beside the plan
+};
+struct GivenOption {
+  std::string name;
+  std::string value;
+  PlanningRole role = PlanningRole::kJob;
+};
+/// The planning options that were given, in the order of help; a repeatable one as often as it was given.
+std::vector<GivenOption> given_options(const PlanningArguments& arguments);
+/// Each name once.
+std::vector<std::string> names_of(const std::vector<GivenOption>& given);
+
+/// The value of --capacity. Throws InputError that names the option if it is not at least one byte.
+Bytes parse_capacity(const std::string& text);
+
 /// --html FILE, of commands that show plans.
 Option html_option(std::string& file);
 

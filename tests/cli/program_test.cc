@@ -54,6 +54,8 @@ const ExitCase kExits[] = {
     {"simulate configs/manual-mlp.yaml --save ranks --integrated", kBadInput, "`checkpoint merge` puts whole"},
     {"simulate configs/manual-mlp.yaml --load nowhere", kBadInput, "nowhere"},
     {"plan configs/manual-mlp.yaml --level 2", kBadInput, "--level has no effect"},
+    {"plan configs/manual-mlp.yaml --time-limit 5", kBadInput, "--time-limit has no effect"},
+    {"plan configs/manual-mlp.yaml --level 2 --costs cluster", kBadInput, "--level, --costs have no effect"},
     {"plan configs/manual-mlp.yaml --overlap off", kBadInput, "its file determines the order"},
     {"plan configs/manual-mlp.yaml --device-num 3", kBadInput, "B/group_size is not whole: 32 / 3"},
     {"plan configs/manual-mlp.yaml --device-num 3 --dim B=30", kBadInput, "HCCL takes 1, 2, 4 or 8"},
