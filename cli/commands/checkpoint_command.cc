@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -80,28 +81,46 @@ std::optional<CheckpointForm> form_of_model(const Checkpoint& checkpoint, const 
   return form;
 }
 
-int run(const CheckpointArguments& arguments) {
-  const bool has_plan = !arguments.planning.model.empty();
-  const auto refuse = [&](const char* what) {
+/// Refuses missing arguments, and those that have no effect on the action.
+void check_arguments(const CheckpointArguments& arguments) {
+  const auto refuse = [&](const std::string& what) {
     throw InputError(SourcePlace{}, "checkpoint {}: {}", arguments.action, what);
   };
+  const bool has_plan = !arguments.planning.model.empty();
+  const bool is_transform = arguments.action == "transform";
+  if (is_transform && has_plan == arguments.mesh.has_value()) refuse("expected either --plan or --mesh");
+  std::vector<std::string> others;
+  if (arguments.action == "verify" && !arguments.to.empty()) others.push_back("TO");
+  if (!is_transform && has_plan) others.push_back("--plan");
+  if (!is_transform && arguments.mesh) others.push_back("--mesh");
+  if (!arguments.layouts.empty() && !(is_transform && arguments.mesh)) others.push_back("--layout");
+  if (!(is_transform && has_plan)) {
+    for (std::string& name : names_of(given_options(arguments.planning))) others.push_back(std::move(name));
+  }
+  if (!others.empty()) {
+    refuse(fmt::format("{} {} no effect; {}", fmt::join(others, ", "), others.size() == 1 ? "has" : "have",
+                       arguments.action == "verify"  ? "it takes only FROM and --prefix"
+                       : arguments.action == "merge" ? "use transform for a plan or a mesh"
+                       : has_plan                    ? "the plan has layouts of its own"
+                                                     : "nothing is planned without --plan"));
+  }
+  if (arguments.action == "merge" && arguments.to.empty()) refuse("TO is missing");
+}
+
+int run(const CheckpointArguments& arguments) {
+  check_arguments(arguments);
   check_prefix(arguments.prefix);
   Checkpoint checkpoint(find_checkpoint(arguments.from, arguments.prefix));
   if (!arguments.to.empty()) check_target(checkpoint, arguments.to);
   if (arguments.action == "verify") {
-    if (!arguments.to.empty() || has_plan || arguments.mesh) refuse("takes only FROM");
     const Checkpoint::Verification verification = checkpoint.verify();
     print(arguments.json ? verification_json(checkpoint, verification) : verification_text(checkpoint, verification));
     return kDone;
   }
   CheckpointForm form;
   if (arguments.action == "merge") {
-    if (has_plan || arguments.mesh) refuse("takes only FROM and TO; use transform for a plan or a mesh");
-    if (arguments.to.empty()) refuse("TO is missing");
     form = integrated(checkpoint.form());
-  } else if (has_plan == arguments.mesh.has_value()) {
-    refuse("expected either --plan or --mesh");
-  } else if (has_plan) {
+  } else if (!arguments.planning.model.empty()) {
     const std::optional<CheckpointForm> found = form_of_model(checkpoint, arguments.planning);
     if (!found) {
       notice("no plan fits");

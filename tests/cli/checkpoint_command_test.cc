@@ -85,5 +85,25 @@ TEST_F(CheckpointCommandTest, TheStepJustSavedIsKept) {
   EXPECT_FALSE(is_there("saved/checkpoint-900"));
 }
 
+TEST_F(CheckpointCommandTest, OptionsWithoutEffectAreRefused) {
+  const std::string plan = " --plan configs/mnist-train.yaml", layout = " --layout '*=[{}]'";
+  const std::pair<std::string, const char*> cases[] = {
+      {"verify saved to --mesh dp=2", "checkpoint verify: TO, --mesh have no effect; it takes only FROM and --prefix"},
+      {"verify saved" + layout, "checkpoint verify: --layout has no effect; it takes only FROM"},
+      {"verify saved --level 2 --dim B=64 --dim side=8", "checkpoint verify: --dim, --level have no effect"},
+      {"merge saved to" + layout, "checkpoint merge: --layout has no effect; use transform for a plan or a mesh"},
+      {"merge saved to" + plan, "checkpoint merge: --plan has no effect; use transform"},
+      {"merge saved to --time-limit 1", "checkpoint merge: --time-limit has no effect"},
+      {"merge saved", "checkpoint merge: TO is missing"},
+      {"transform saved to", "checkpoint transform: expected either --plan or --mesh"},
+      {"transform saved to --mesh dp=2" + plan, "checkpoint transform: expected either --plan or --mesh"},
+      {"transform saved to" + plan + layout, "--layout has no effect; the plan has layouts of its own"},
+      {"transform saved to --mesh dp=2 --seed 1", "--seed has no effect; nothing is planned without --plan"},
+      {"transform saved to --mesh dp=2 --strategy-ckpt-save-file s.json", "--strategy-ckpt-save-file has no effect"},
+  };
+  for (const auto& [arguments, message] : cases) expect_refused("checkpoint " + arguments, message);
+  EXPECT_FALSE(is_there("to"));
+}
+
 }  // namespace
 }  // namespace shardplan
