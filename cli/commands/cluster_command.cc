@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/planning_options.h"
 #include "cli/exit_code.h"
 #include "cli/terminal.h"
 #include "costmodel/cluster/cluster.h"
@@ -14,7 +15,7 @@ namespace {
 struct ClusterArguments {
   std::string cluster = "ascend-910";      // preset, NAMExN or file
   std::optional<std::int64_t> device_num;  // use only the first devices, this many
-  std::string capacity;                    // "16GiB" of usable memory; empty: the cluster's
+  std::optional<std::string> capacity;     // "16GiB" of usable memory, instead of the cluster's
   std::string rank_table;                  // file; empty: none
   std::string to;                          // "", "yaml" or "rank-table"
   bool json = false;
@@ -25,7 +26,7 @@ int show(const ClusterArguments& arguments) {
   Cluster cluster = read_cluster(arguments.cluster);
   if (!arguments.rank_table.empty()) cluster = with_rank_table(cluster, read_rank_table(arguments.rank_table));
   if (arguments.device_num) cluster = take_devices(cluster, *arguments.device_num);
-  if (!arguments.capacity.empty()) cluster = with_capacity(cluster, arguments.capacity);
+  if (arguments.capacity) cluster = with_capacity(cluster, parse_capacity(*arguments.capacity));
 
   for (const std::string& text : cluster.notices) notice("notice: " + text);
   if (arguments.to == "rank-table") {

@@ -6,7 +6,6 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
-#include "costmodel/cluster/quantity.h"
 #include "model/local_model.h"
 #include "model/read_model.h"
 #include "planner/local_plan.h"
@@ -44,7 +43,7 @@ int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arg
   if (arguments.seed)
     throw InputError({arguments.model, 0, 0}, "--seed has no effect on what a model written per device costs");
   std::optional<Bytes> capacity;
-  if (arguments.capacity) capacity = parse_bytes(*arguments.capacity);
+  if (arguments.capacity) capacity = parse_capacity(*arguments.capacity);
   const LocalPlan plan = plan_locally(found.model, found.cluster, capacity);
   const std::string document = local_plan_json(plan);
   if (!out.empty()) {

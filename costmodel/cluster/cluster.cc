@@ -144,11 +144,11 @@ Cluster read_cluster(const std::string& name_or_path, int num_bases) {
   return cluster;
 }
 
-Cluster with_capacity(const Cluster& cluster, std::string_view capacity) {
+Cluster with_capacity(const Cluster& cluster, Bytes capacity) {
+  SHARDPLAN_CHECK(capacity >= 1);
   Cluster changed = cluster;
-  changed.device.capacity = parse_bytes(capacity);
+  changed.device.capacity = capacity;
   changed.device.reserved = 0;
-  if (changed.device.capacity < 1) throw InputError(SourcePlace{}, "capacity '{}' is nothing; expected more", capacity);
   changed.text = write_cluster(changed);
   return changed;
 }

@@ -168,8 +168,8 @@ std::string preset_list();
 /// The first `device_num` devices; what is left of a ring of more is a line, of a full mesh one with
 /// fewer links. Throws InputError if they are not whole groups, or that names the preset that would do.
 Cluster take_devices(const Cluster& cluster, std::int64_t device_num);
-/// The cluster with devices of which `capacity` ("16GiB") is usable, whatever the file says of capacity and reserved.
-/// Throws InputError.
-Cluster with_capacity(const Cluster& cluster, std::string_view capacity);
+/// The cluster with devices of which `capacity` is usable, whatever the file says of capacity and reserved. Requires
+/// at least one byte.
+Cluster with_capacity(const Cluster& cluster, Bytes capacity);
 
 }  // namespace shardplan

@@ -68,5 +68,13 @@ TEST(PlanningOptionsTest, OnlyCommandsWithOnePlanSaveStrategies) {
   EXPECT_FALSE(has_saved(SavesStrategies::kNo));
 }
 
+TEST(PlanningOptionsTest, ACapacityIsAtLeastOneByte) {
+  EXPECT_EQ(parse_capacity("16GiB"), std::int64_t{16} << 30);
+  EXPECT_EQ(error_of([] { parse_capacity("0B"); }),
+            "error: --capacity: expected at least one byte, as 16GiB; found 0B");
+  EXPECT_TRUE(error_of([] { parse_capacity("16"); }).starts_with("error: --capacity: '16' has no unit; expected B"));
+  EXPECT_TRUE(error_of([] { parse_capacity(""); }).starts_with("error: --capacity: "));
+}
+
 }  // namespace
 }  // namespace shardplan
