@@ -17,11 +17,11 @@ namespace {
 struct ExitCase {
   const char* arguments;
   int exit_code;
-  const char* on_standard_error;  // a part of it
+  const char* says;  // a part of standard output or error
 };
 const ExitCase kExits[] = {
-    {"--version", kDone, ""},
-    {"layout --mesh x=2,y=4 --shape 16x8 --layout '[{x}, {y}]'", kDone, ""},
+    {"--version", kDone, "shardplan 0."},
+    {"layout --mesh x=2,y=4 --shape 16x8 --layout '[{x}, {y}]'", kDone, "tensor_map     (1, 0)"},
     {"", kUsage, "Exit codes:"},
     {"plam", kUsage, "did you mean 'plan'?"},
     {"plan", kUsage, "MODEL is missing"},
@@ -29,8 +29,8 @@ const ExitCase kExits[] = {
     {"plan configs/mlp.yaml --alternatives 2", kBadInput, "--html FILE"},
     {"plan configs/mlp.yaml --rank 1", kBadInput, "--rank 1: the programs of ranks are written by --out FOLDER"},
     {"plan configs/mlp.yaml --memory-slack 0.1", kBadInput, "at level 1 only; this plan is of level 0"},
-    {"plan configs/mlp.yaml --memory-slack 0.1 --level 1", kDone, ""},
-    {"compare configs/mlp.yaml --memory-slack 0.1", kDone, ""},
+    {"plan configs/mlp.yaml --memory-slack 0.1 --level 1", kDone, "level 1 (memory)"},
+    {"compare configs/mlp.yaml --memory-slack 0.1", kDone, "level 1"},
     {"plan no_such_file.yaml", kBadInput, "no_such_file.yaml: error: "},
     {"plan configs/mlp.yaml --dim B=1", kBadInput, "5 errors"},
     {"plan configs/mlp.yaml --cluster nowhere", kBadInput, "nowhere"},
@@ -42,12 +42,13 @@ const ExitCase kExits[] = {
     {"checkpoint verify nowhere", kBadInput, "nowhere"},
     {"checkpoint mend nowhere", kUsage, "merge"},
     {"operators Relu", kBadInput, "did you mean 'ReLU'?"},
-    {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, ""},
+    {"plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan on this mesh needs less"},
     {"compare configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
     {"compare configs/mlp.yaml --strategy-ckpt-save-file s.json", kUsage,
      "there is no option '--strategy-ckpt-save-file'"},
     {"redistribute --mesh x=2,y=8 --shape 64x64 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, "ascend-910x2"},
-    {"redistribute --mesh x=2,y=3 --shape 6x6 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone, ""},
+    {"redistribute --mesh x=2,y=3 --shape 6x6 --from '[{x}, {y}]' --to '[{y}, {x}]' --check", kDone,
+     "verified on 6 simulated devices"},
     {"validate configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan, "no plan fits"},
     {"explain configs/manual-mlp.yaml layer1.matmul", kBadInput, "manual-mlp.yaml:23:27: error: manual-mlp is written"},
     {"simulate configs/manual-mlp.yaml --full-size", kBadInput, "always runs at its own sizes"},
@@ -73,7 +74,20 @@ TEST(ProgramTest, ExitsAsDocumented) {
   for (const ExitCase& c : kExits) {
     const ProgramRun run = run_program(c.arguments);
     EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments << "\n" << run.err;
-    EXPECT_NE(run.err.find(c.on_standard_error), std::string::npos) << c.arguments << "\n" << run.err;
+    ASSERT_STRNE(c.says, "") << c.arguments;
+    EXPECT_NE((run.out + run.err).find(c.says), std::string::npos) << c.arguments << "\n" << run.err;
+  }
+}
+
+/// On a model where memory and time are at odds.
+TEST(ProgramTest, MemorySlackChangesThePlanOfLevel1) {
+  for (const char* command :
+       {"plan configs/basic-blocks-net2.yaml --level 1", "compare configs/basic-blocks-net2.yaml"}) {
+    const ProgramRun none = run_program(std::string(command) + " --memory-slack 0");
+    const ProgramRun much = run_program(std::string(command) + " --memory-slack 1");
+    EXPECT_EQ(none.exit_code, kDone) << none.err;
+    EXPECT_EQ(much.exit_code, kDone) << much.err;
+    EXPECT_NE(none.out, much.out) << command;
   }
 }
 
@@ -205,7 +219,9 @@ struct PageCase {
   const char* name;
   const char* arguments;
   int exit_code = kDone;
+  const char* before = nullptr;  // a command whose files it reads
 };
+const char kSaves[] = "simulate configs/mnist-train.yaml --steps 2 --device-num 4 --save saved";
 const PageCase kPages[] = {
     {"plan", "plan configs/mlp.yaml"},
     {"plan_does_not_fit", "plan configs/mlp.yaml --capacity 1MiB", kNoFeasiblePlan},
@@ -226,6 +242,13 @@ const PageCase kPages[] = {
     {"cluster", "cluster ascend-910 --verbose"},
     {"cluster_rank_table", "cluster ascend-910 --to rank-table"},
     {"operators", "operators MatMul"},
+    {"calibrate", "calibrate dgx-a100 configs/measurements/dgx-a100.yaml"},
+    {"checkpoint_verify", "checkpoint verify saved", kDone, kSaves},
+    {"checkpoint_verify_json", "checkpoint verify saved --json", kDone, kSaves},
+    {"checkpoint_transform", "checkpoint transform saved --mesh dp=2,mp=3 --layout '*.weight=[{dp}, {}]'", kDone,
+     kSaves},
+    {"checkpoint_transform_json", "checkpoint transform saved two --mesh dp=2 --json", kDone, kSaves},
+    {"checkpoint_merge", "checkpoint merge saved whole", kDone, kSaves},
 };
 
 /// Standard output, then the exit code if it is not 0, then standard error.
@@ -237,7 +260,11 @@ std::string page_of(const ProgramRun& run) {
 
 TEST(ProgramTest, PagesAreAsRecorded) {
   for (const PageCase& c : kPages) {
-    ProgramRun run = run_program(c.arguments);
+    const ProjectFolder folder;
+    if (c.before != nullptr) {
+      ASSERT_EQ(run_program(c.before, folder.path()).exit_code, kDone) << c.before;
+    }
+    ProgramRun run = run_program(c.arguments, folder.path());
     EXPECT_EQ(run.exit_code, c.exit_code) << c.arguments;
     if (std::string(c.name) == "solve") run.err.clear();  // the output contains times
     expect_golden(std::string("cli/") + c.name + ".txt", page_of(run));
