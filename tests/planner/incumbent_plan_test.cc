@@ -105,6 +105,19 @@ TEST_F(IncumbentPlanTest, ThePlanBeforeIsRefinedIfItTookHardlyLonger) {
   EXPECT_EQ(number_of(plan.plan()), 2u);
 }
 
+TEST_F(IncumbentPlanTest, TheFinalOrderMayTakeHardlyLongerIfItIsLeaner) {
+  can_be(1, 100'000, 100);
+  const auto refined_to = [&](Picoseconds step, Bytes peak) {
+    refined_[1] = plan_of(1, step, peak);
+    IncumbentPlan plan = incumbent(plan_of(1, 100'000, 100));
+    plan.refine_order();
+    return std::pair(plan.step(), plan.plan().memory.peak);
+  };
+  EXPECT_EQ(refined_to(100'400, 80), (std::pair<Picoseconds, Bytes>(100'400, 80)));
+  EXPECT_EQ(refined_to(100'400, 95), (std::pair<Picoseconds, Bytes>(100'000, 100)));
+  EXPECT_EQ(refined_to(100'600, 50), (std::pair<Picoseconds, Bytes>(100'000, 100)));
+}
+
 TEST_F(IncumbentPlanTest, SchedulesNothingAfterTheDeadline) {
   std::stop_source stop;
   stop.request_stop();
