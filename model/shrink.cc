@@ -5,10 +5,9 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
 
-#include "layouts/uneven.h"
 #include "model/model_source.h"
+#include "model/size_function.h"
 
 // Sizes are solved for, not divided. Nearly all sizes of a model are monomials of its free dims: 4*H, H/heads, B*S. How
 // each factor depends on each dim is measured once, by asking for the model with that dim doubled: a size that becomes
@@ -24,49 +23,7 @@
 namespace shardplan {
 namespace {
 
-__extension__ typedef __int128 Wide;
 using Values = std::vector<std::int64_t>;  // by free dim
-
-/// A size as a function of the dims: scale * product of dim^exponent, as far as that is known.
-struct Size {
-  std::int64_t full = 1;       // at the model's own dims
-  std::vector<int> exponents;  // by free dim
-  std::set<std::size_t> dims;  // that it depends on at all
-  bool is_monomial = true;
-  Wide numerator = 1;  // of the scale
-  Wide denominator = 1;
-
-  auto key() const { return std::tie(full, exponents, dims, is_monomial); }
-  bool operator<(const Size& other) const { return key() < other.key(); }
-};
-
-/// What a size must be.
-struct Demand {
-  std::int64_t multiple_of = 1;
-  std::int64_t residue = 0;
-  std::int64_t least = 1;
-  std::set<std::int64_t> uneven;  // numbers of pieces that must not divide it, and leave none empty
-
-  bool holds(std::int64_t size) const {
-    return size % multiple_of == residue && size >= least && std::ranges::all_of(uneven, [&](std::int64_t pieces) {
-             return size % pieces != 0 && can_be_split(size, pieces);
-           });
-  }
-};
-
-/// All sizes of one model, in an order that depends on the graph's structure only: factors of operators, dimensions
-/// of tensors, dims of the file.
-Values sizes_of(const Model& model, const OperatorGraph& graph) {
-  Values sizes;
-  for (const OperatorId id : graph.operators().ids()) {
-    for (const Factor& factor : graph.operation(id).rule.factors) sizes.push_back(factor.size);
-  }
-  for (const GraphTensor& tensor : graph.tensors()) {
-    sizes.insert(sizes.end(), tensor.type.shape.begin(), tensor.type.shape.end());
-  }
-  for (const auto& [name, value] : model.dims) sizes.push_back(value);
-  return sizes;
-}
 
 /// Numbers that are written are tables and channels: with too few rows of a table a step's gradients add up in them.
 constexpr std::int64_t kLeastOfLiteral = 8;
@@ -178,7 +135,7 @@ class Shrinker {
   // ---- how sizes depend on dims -----------------------------------------------------------------------------------
 
   void measure() {
-    std::vector<Size> sizes(full_sizes_.size());
+    std::vector<SizeFunction> sizes(full_sizes_.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i].full = full_sizes_[i];
       sizes[i].exponents.assign(unknowns_.size(), 0);
@@ -189,13 +146,13 @@ class Shrinker {
     if (request_.shrinks_literals) {
       for (const std::int64_t literal : model_.literals) measure_literal(literal, sizes);
     }
-    for (Size& size : sizes) size.exponents.resize(unknowns_.size(), 0);
+    for (SizeFunction& size : sizes) size.exponents.resize(unknowns_.size(), 0);
     // Few sizes are different as functions: 96 layers have those of one.
-    std::map<Size, std::size_t> known;
-    for (Size& size : sizes) {
+    std::map<SizeFunction, std::size_t> known;
+    for (SizeFunction& size : sizes) {
       const auto [at, is_new] = known.emplace(size, functions_.size());
       if (is_new) {
-        set_scale(size);
+        size.set_scale(full_);
         functions_.push_back(std::move(size));
       }
       function_of_.push_back(at->second);
@@ -229,18 +186,18 @@ class Shrinker {
     return found.size() == full_sizes_.size() && found != full_sizes_ ? std::optional(std::move(found)) : std::nullopt;
   }
 
-  bool measure(std::size_t d, std::vector<Size>& sizes) {
+  bool measure(std::size_t d, std::vector<SizeFunction>& sizes) {
     const std::optional<Values> found = sizes_if_doubled(d);
     if (!found) return false;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i].exponents.resize(unknowns_.size(), 0);
-      depend(sizes[i], d, (*found)[i]);
+      sizes[i].depend(d, (*found)[i]);
     }
     return true;
   }
 
   /// Tries it alone, then with the numbers that are 2, 4, 8, ... times as large, then with all its multiples.
-  void measure_literal(std::int64_t literal, std::vector<Size>& sizes) {
+  void measure_literal(std::int64_t literal, std::vector<SizeFunction>& sizes) {
     std::vector<std::vector<std::int64_t>> sets = {{literal}, {}, {}};
     for (const std::int64_t other : model_.literals) {
       if (other % literal != 0) continue;
@@ -261,49 +218,10 @@ class Shrinker {
     full_.pop_back();
   }
 
-  static void depend(Size& size, std::size_t d, std::int64_t doubled) {
-    if (doubled == size.full) return;
-    size.dims.insert(d);
-    for (int exponent = 1; exponent <= 3; ++exponent) {
-      if (doubled == size.full << exponent) size.exponents[d] = exponent;
-      if (size.full == doubled << exponent) size.exponents[d] = -exponent;
-    }
-    if (size.exponents[d] == 0) size.is_monomial = false;
-  }
-
-  void set_scale(Size& size) const {
-    size.numerator = size.full;
-    for (std::size_t d = 0; d < unknowns_.size(); ++d) {
-      for (int e = 0; e < size.exponents[d]; ++e) size.denominator *= full_[d];
-      for (int e = 0; e > size.exponents[d]; --e) size.numerator *= full_[d];
-      // Beyond any size of a real model: treat it as unknown rather than overflow.
-      const Wide limit = static_cast<Wide>(1) << 90;
-      if (size.numerator > limit || size.denominator > limit) size.is_monomial = false;
-      if (!size.is_monomial) return;
-    }
-    Wide a = size.numerator;
-    Wide b = size.denominator;
-    while (b != 0) a = std::exchange(b, a % b);
-    size.numerator /= a;
-    size.denominator /= a;
-  }
-
-  /// The size at these values of the dims; nothing if it is not whole.
-  static std::optional<std::int64_t> size_at(const Size& size, const Values& values) {
-    Wide numerator = size.numerator;
-    Wide denominator = size.denominator;
-    for (std::size_t d = 0; d < values.size(); ++d) {
-      for (int e = 0; e < size.exponents[d]; ++e) numerator *= values[d];
-      for (int e = 0; e > size.exponents[d]; --e) denominator *= values[d];
-    }
-    if (numerator % denominator != 0) return std::nullopt;
-    return static_cast<std::int64_t>(numerator / denominator);
-  }
-
   // ---- what sizes must be -----------------------------------------------------------------------------------------
 
   void demand(std::size_t index, std::int64_t pieces, std::int64_t least) {
-    Demand& demand = demands_[function_of_[index]];
+    SizeDemand& demand = demands_[function_of_[index]];
     demand.multiple_of = std::lcm(demand.multiple_of, std::max<std::int64_t>(pieces, 1));
     // What is cut unequally elsewhere keeps its residue; all else divides.
     demand.residue = request_.keeps_residues ? full_sizes_[index] % demand.multiple_of : 0;
@@ -312,7 +230,7 @@ class Shrinker {
 
   /// Records that a dimension is cut into unequal pieces.
   void demand_uneven(std::size_t index, std::int64_t pieces) {
-    Demand& demand = demands_[function_of_[index]];
+    SizeDemand& demand = demands_[function_of_[index]];
     demand.uneven.insert(pieces);
     demand.least = std::max(demand.least, std::min(pieces * request_.least_local, full_sizes_[index]));
     if (!request_.keeps_residues) return;
@@ -424,13 +342,13 @@ class Shrinker {
   }
 
   bool is_met(std::size_t f, const Values& values) const {
-    const std::optional<std::int64_t> size = size_at(functions_[f], values);
+    const std::optional<std::int64_t> size = functions_[f].at(values);
     return size && demands_[f].holds(*size);
   }
 
   /// Raises one of the dims that make this size larger: the one that repairs it with the least growth.
   bool repair(std::size_t f) {
-    const Size& function = functions_[f];
+    const SizeFunction& function = functions_[f];
     std::optional<std::pair<std::size_t, std::int64_t>> best;
     for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (function.exponents[d] <= 0) continue;
@@ -452,7 +370,7 @@ class Shrinker {
   }
 
   /// One step up for the smallest of its dims that can grow; else its divisors' dims go to full size.
-  bool raise_any(const Size& size, std::int64_t step) {
+  bool raise_any(const SizeFunction& size, std::int64_t step) {
     std::optional<std::size_t> smallest;
     for (const std::size_t d : size.dims) {
       if (size.exponents[d] < 0 || values_[d] >= full_[d]) continue;
@@ -472,11 +390,11 @@ class Shrinker {
 
   /// Two sizes that must differ: a dim that only one of them has grows by one; the demands then lift it further.
   bool part(std::size_t p) {
-    const Size& a = functions_[pairs_[p].first];
-    const Size& b = functions_[pairs_[p].second];
+    const SizeFunction& a = functions_[pairs_[p].first];
+    const SizeFunction& b = functions_[pairs_[p].second];
     if (!a.is_monomial || !b.is_monomial) return false;
-    const std::optional<std::int64_t> size = size_at(a, values_);
-    if (!size || size != size_at(b, values_)) return false;
+    const std::optional<std::int64_t> size = a.at(values_);
+    if (!size || size != b.at(values_)) return false;
     std::optional<std::size_t> best;
     for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (a.exponents[d] == b.exponents[d] || values_[d] >= full_[d]) continue;
@@ -568,13 +486,13 @@ class Shrinker {
     std::size_t index = 0;
     for (const OperatorId id : graph.operators().ids()) {
       for (const Factor& factor : graph.operation(id).rule.factors) {
-        const Size& size = functions_[function_of_[index++]];
+        const SizeFunction& size = functions_[function_of_[index++]];
         if (!size.dims.empty() || factor.size <= 16 || !named.insert(factor.size).second) continue;
         result.notes.push_back(fmt::format("{} of {} stays {}: no dim of the file says it", factor.name,
                                            graph.operators()[id].name, factor.size));
       }
     }
-    for (const Size& size : functions_) {
+    for (const SizeFunction& size : functions_) {
       std::vector<std::string>& names = result.origins.emplace_back();
       for (const std::size_t d : size.dims) names.push_back(unknowns_[d].name);
     }
@@ -594,9 +512,9 @@ class Shrinker {
   Values full_;                    // of them; of literals the smallest
   Values full_sizes_;
   std::set<std::size_t> unmeasured_;
-  std::vector<Size> functions_;
+  std::vector<SizeFunction> functions_;
   std::vector<std::size_t> function_of_;  // by position in sizes_of
-  std::vector<Demand> demands_;           // by function
+  std::vector<SizeDemand> demands_;       // by function
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   Values values_;
   int reads_ = 0;
