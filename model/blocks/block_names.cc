@@ -141,7 +141,24 @@ class NameResolver {
       fault(op.share->place,
             fmt::format("{}: {} shares the parameters of {} itself", where, owner.name.text, owner.share->text),
             fmt::format("share: {}", owner.share->text));
+    } else if (&owner != &op) {
+      check_keys_of_shared(op, owner);
     }
+  }
+
+  /// What is said of parameters beside a use that has none of its own would have no effect.
+  void check_keys_of_shared(const OperatorSyntax& op, const OperatorSyntax& owner) {
+    const auto refuse = [&](const auto& field, const char* key) {
+      if (!field) return;
+      fault(field->place,
+            fmt::format("{}{}: {} is of parameters, and those of {} belong to {}", label_, op.name.text, key,
+                        op.name.text, owner.name.text),
+            fmt::format("give it to {}; it then holds for every use that shares them", owner.name.text));
+    };
+    refuse(op.settings.requires_grad, "requires_grad");
+    refuse(op.settings.comm_fusion, "comm_fusion");
+    refuse(op.settings.gradient_dtype, "gradient_dtype");
+    refuse(op.settings.state_dtype, "state_dtype");
   }
 
   NameSource result_source(const Word& word, const std::string& where) {

@@ -141,5 +141,25 @@ TEST(BlockNamesTest, OnlyUsesOfOneBlockShareParameters) {
             "layer.b: share: names itself; only the copies of a repeat share among themselves\n");
 }
 
+TEST(BlockNamesTest, WhatIsSaidOfParametersStandsWhereTheyAre) {
+  const auto faults = [](const std::string& key) {
+    return resolve(
+               "inputs: {x: [4, 4]}\noperators:\n  a: {block: nn.Dense, in: x, out_channels: 4}\n"
+               "  b: {block: nn.Dense, in: a, out_channels: 4, share: a, " +
+               key + "}\n")
+        .faults;
+  };
+  for (const std::string key :
+       {"requires_grad: false", "state_dtype: bf16", "gradient_dtype: bf16", "comm_fusion: 2"}) {
+    EXPECT_EQ(faults(key),
+              "layer.b: " + key.substr(0, key.find(':')) + " is of parameters, and those of b belong to a\n");
+  }
+  EXPECT_EQ(faults("recompute: true"), "");
+  EXPECT_EQ(resolve("inputs: {x: [4, 4]}\noperators:\n"
+                    "  a: {block: nn.Dense, in: x, out_channels: 4, repeat: 2, share: a, requires_grad: false}\n")
+                .faults,
+            "");
+}
+
 }  // namespace
 }  // namespace shardplan
