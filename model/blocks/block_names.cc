@@ -17,8 +17,8 @@ class NameResolver {
  public:
   NameResolver(const BlockSyntax& block, const std::string& label,
                const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter,
-               std::vector<Diagnostic>& faults)
-      : block_(block), label_(label), reads_parameter_(reads_parameter), faults_(faults) {}
+               const BlockSyntax* file, std::vector<Diagnostic>& faults)
+      : block_(block), label_(label), reads_parameter_(reads_parameter), file_(file), faults_(faults) {}
 
   BlockNames resolve(const Word* loss) {
     const std::size_t first_fault = faults_.size();
@@ -86,6 +86,11 @@ class NameResolver {
       if (word.text.find_first_of("+-*/() ") != std::string::npos) return {NameSource::Kind::kNumber, 0, {}, {}};
       std::vector<std::string> known;
       for (const auto& [name, entry] : table_) known.push_back(name);
+      if (const std::string of_file = tensor_of_file(head); !of_file.empty()) {
+        fault(word.place, fmt::format("{}: no tensor '{}' here, only in the file ({})", where, head, of_file),
+              fmt::format("declare it under the inputs of {} and pass it to each use", block_.name.text));
+        return {};
+      }
       // A file in which nearly everything is wrong needs no suggestions, and they would take long.
       const std::string nearest = faults_.size() < 200 ? nearest_name(head, known) : std::string();
       std::string hint;
@@ -109,6 +114,19 @@ class NameResolver {
       }
     }
     return source;
+  }
+
+  /// "constant, line 5" if a block misses a name that the file has: it sees only its own inputs.
+  std::string tensor_of_file(const std::string& name) const {
+    if (file_ == nullptr) return {};
+    const auto find = [&](const std::vector<TensorSyntax>& tensors, const char* what) {
+      const auto has_name = [&](const TensorSyntax& tensor) { return tensor.name.text == name; };
+      const auto found = std::ranges::find_if(tensors, has_name);
+      return found == tensors.end() ? std::string() : fmt::format("{}, line {}", what, found->name.place.line);
+    };
+    std::string found = find(file_->inputs, "input");
+    if (found.empty()) found = find(file_->constants, "constant");
+    return found.empty() ? find(file_->parameters, "parameter") : found;
   }
 
   /// The parameters that a use of a block shares are another use's own, or those of the first copy of a repeat.
@@ -338,6 +356,7 @@ class NameResolver {
   const BlockSyntax& block_;
   const std::string& label_;
   const std::function<bool(const OperatorSyntax&, const std::string&)>& reads_parameter_;
+  const BlockSyntax* file_;
   std::vector<Diagnostic>& faults_;
   std::map<std::string, Entry> table_;
   BlockNames names_;
@@ -348,8 +367,8 @@ class NameResolver {
 BlockNames resolve_names(
     const BlockSyntax& block, const Word* loss, const std::string& label,
     const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
-    std::vector<Diagnostic>& faults) {
-  return NameResolver(block, label, reads_parameter, faults).resolve(loss);
+    std::vector<Diagnostic>& faults, const BlockSyntax* file) {
+  return NameResolver(block, label, reads_parameter, file, faults).resolve(loss);
 }
 
 }  // namespace shardplan

@@ -33,10 +33,10 @@ struct BlockNames {
 /// Resolves names, checks that `share:` names a use that can own parameters and that nothing else is said of them
 /// there, and finds cycles and what is not used: inputs, parameters, operators that feed no output. `label` stands
 /// before names in faults ("layer." or ""). `reads_parameter` distinguishes a parameter from a result: `rest` is what
-/// follows the name of the block's use `call`.
+/// follows the name of the block's use `call`. `file`: of a block, the file around it, whose tensors it does not see.
 BlockNames resolve_names(
     const BlockSyntax& block, const Word* loss, const std::string& label,
     const std::function<bool(const OperatorSyntax& call, const std::string& rest)>& reads_parameter,
-    std::vector<Diagnostic>& faults);
+    std::vector<Diagnostic>& faults, const BlockSyntax* file = nullptr);
 
 }  // namespace shardplan

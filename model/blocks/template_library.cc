@@ -49,7 +49,7 @@ TemplateLibrary::TemplateLibrary(const ModelSyntax& model, FileNumbers numbers, 
     return is_parameter(file_.blocks, call, rest);
   };
   for (const BlockSyntax& block : model.blocks) {
-    names_.emplace(&block, resolve_names(block, nullptr, block.name.text + ".", reads_parameter, faults));
+    names_.emplace(&block, resolve_names(block, nullptr, block.name.text + ".", reads_parameter, faults, &model.body));
   }
   names_.emplace(&model.body,
                  resolve_names(model.body, model.loss ? &*model.loss : nullptr, "", reads_parameter, faults));

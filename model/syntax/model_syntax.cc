@@ -104,6 +104,7 @@ class SyntaxReader {
       block.scope_name = entry.key.text;
       model.blocks.push_back(std::move(block));
     });
+    check_has_operators(root, model);
     for_each_entry(root.find("strategies"), "strategies", [&](const YamlEntry& entry) {
       if (!entry.value.is_map()) {
         fault(entry.value, fmt::format("strategies: {} is {}; expected a map", entry.key.text, describe(entry.value)),
@@ -148,6 +149,18 @@ class SyntaxReader {
   }
 
  private:
+  /// Tensors or blocks without operators of the file plan as a model that computes nothing.
+  void check_has_operators(const YamlNode& root, const ModelSyntax& model) {
+    const BlockSyntax& body = model.body;
+    const bool has_any = !model.blocks.empty() || !body.inputs.empty() || !body.parameters.empty();
+    if (!has_any || !body.operators.empty() || (root.find("operators") && !root.find("operators")->is_map())) return;
+    const std::string use = model.blocks.empty() ? "y: {op: ReLU, in: x}"
+                                                 : fmt::format("y: {{block: {}, in: x}}", model.blocks[0].name.text);
+    fault(root,
+          model.blocks.empty() ? "the file has no operators" : "the file has blocks and no operators that use them",
+          fmt::format("as in: operators: {{{}}}", use));
+  }
+
   void fault(const YamlNode& node, std::string message, std::string hint) {
     faults_.push_back({document_->place(node), std::move(message), std::move(hint)});
   }

@@ -16,6 +16,14 @@ struct BadModel {
 const BadModel kBadModels[] = {
     {"a_name_of_two_lines", "shardplan: 1\nmodel: \"a\\nb\"\ninputs: {x: [8]}\noperators: {y: {op: ReLU, in: x}}\n",
      "m.yaml:2:8: error: model: a name is one line without control characters", ""},
+    {"blocks_that_nothing_uses", "shardplan: 1\nblocks: {b: {inputs: {x: [4]}, operators: {y: {op: ReLU, in: x}}}}\n",
+     R"(m.yaml:1:1: error: the file has blocks and no operators that use them
+    as in: operators: {y: {block: b, in: x}})",
+     ""},
+    {"no_operators", "shardplan: 1\ninputs: {x: [8]}\n",
+     R"(m.yaml:1:1: error: the file has no operators
+    as in: operators: {y: {op: ReLU, in: x}})",
+     ""},
     {"unknown_dims_and_sizes",
      R"(shardplan: 1
 dims: {B: 8, D: 16}

@@ -161,5 +161,19 @@ TEST(BlockNamesTest, WhatIsSaidOfParametersStandsWhereTheyAre) {
             "");
 }
 
+TEST(BlockNamesTest, ABlockSeesNoTensorsOfTheFile) {
+  std::vector<Diagnostic> faults;
+  const BlockSyntax file = read_block_syntax("inputs: {mask: [4]}\nconstants: {cos: 2}\n", "", faults);
+  const BlockSyntax block = read_block_syntax(
+      "inputs: {x: [4]}\noperators:\n  a: {op: Mul, in: [x, cos]}\n  y: {op: Add, in: [a, mask]}\n", "layer", faults);
+  ASSERT_TRUE(faults.empty());
+  resolve_names(
+      block, nullptr, "layer.", [](const OperatorSyntax&, const std::string&) { return false; }, faults, &file);
+  ASSERT_EQ(faults.size(), 2u);
+  EXPECT_EQ(faults[0].message, "layer.a: no tensor 'cos' here, only in the file (constant, line 2)");
+  EXPECT_EQ(faults[0].hint, "declare it under the inputs of layer and pass it to each use");
+  EXPECT_EQ(faults[1].message, "layer.y: no tensor 'mask' here, only in the file (input, line 1)");
+}
+
 }  // namespace
 }  // namespace shardplan
