@@ -276,6 +276,41 @@ std::optional<WrittenAttention> written_attention(const OperatorGraph& graph, Op
   return Finder(graph, false).around(softmax);
 }
 
+bool resembles_attention(const OperatorGraph& graph, OperatorId softmax) {
+  const auto is_parameter = [&](TensorId id) {
+    const GraphTensor& tensor = graph.tensor(id);
+    const bool is_cast = tensor.producer && graph.operation(*tensor.producer).type->role == OperatorRole::kConversion;
+    const TensorId held = is_cast ? graph.operators()[*tensor.producer].operands[0] : id;
+    return graph.tensor(held).kind == TensorKind::kParameter;
+  };
+  const auto is_product = [&](OperatorId id) {
+    return graph.operation(id).type->work == WorkKind::kContraction &&
+           std::ranges::none_of(graph.operators()[id].operands, is_parameter);  // a router's scores are of a weight
+  };
+  const SharedShape& scores = graph.operation(softmax).operands[0].shape;
+  const auto keeps_shape = [&](TensorId tensor) { return graph.tensor(tensor).type.shape == scores; };
+  std::vector<TensorId> open = {graph.operators()[softmax].operands[0]};
+  bool is_scored = false;
+  for (std::size_t i = 0; i < open.size() && i < kMostOperators && !is_scored; ++i) {
+    const std::optional<OperatorId> maker = graph.tensor(open[i]).producer;
+    if (!maker) continue;
+    is_scored = is_product(*maker);
+    for (const TensorId operand : graph.operators()[*maker].operands) {
+      if (keeps_shape(operand)) open.push_back(operand);
+    }
+  }
+  if (!is_scored) return false;
+  open = {graph.operators()[softmax].results[0]};
+  for (std::size_t i = 0; i < open.size() && i < kMostOperators; ++i) {
+    for (const Reader& reader : graph.tensor(open[i]).readers) {
+      if (is_product(reader.op)) return scores.size() > 2;
+      const TensorId result = graph.operators()[reader.op].results[0];
+      if (keeps_shape(result)) open.push_back(result);
+    }
+  }
+  return false;
+}
+
 std::optional<OperatorId> decided_in_attention(const OperatorGraph& graph, OperatorId softmax) {
   if (written_attention(graph, softmax)) return std::nullopt;
   const std::optional<WrittenAttention> found = Finder(graph, true).around(softmax);

@@ -50,6 +50,10 @@ struct WrittenAttention {
 /// of its operators a strategy or `recompute`, and all of them are on one worker.
 std::optional<WrittenAttention> written_attention(const OperatorGraph& graph, OperatorId softmax);
 
+/// Whether a Softmax stands between two products as that of attention does: its operand follows from a product, and its
+/// result goes into one, through operators that keep the shape.
+bool resembles_attention(const OperatorGraph& graph, OperatorId softmax);
+
 /// An operator in what would be such an attention without a strategy or `recompute` that the user gave it. Nothing if
 /// there is none.
 std::optional<OperatorId> decided_in_attention(const OperatorGraph& graph, OperatorId softmax);

@@ -52,6 +52,42 @@ std::optional<std::string> attention_as_written(const OperatorGraph& forward, co
       softmax, count > 1 ? fmt::format(" and {} more", count - 1) : "", decided);
 }
 
+std::vector<std::string> unfused_attention(const OperatorGraph& forward, const ParallelOptions& parallel) {
+  if (!parallel.fuses_attention) return {};
+  bool has_attention = false;
+  std::vector<std::string> biased, others;
+  for (const OperatorId id : forward.operators().ids()) {
+    const OperatorType& type = *forward.operation(id).type;
+    has_attention = has_attention || type.role == OperatorRole::kAttention;
+    if (type.name != "Softmax" || decided_in_attention(forward, id)) continue;
+    const bool is_written = written_attention(forward, id).has_value();
+    if (is_written || resembles_attention(forward, id)) {
+      (is_written ? biased : others).push_back(forward.operators()[id].name);
+    }
+  }
+  const auto named = [](const std::vector<std::string>& softmaxes) {
+    return softmaxes[0] + (softmaxes.size() > 1 ? fmt::format(" and {} more", softmaxes.size() - 1) : "");
+  };
+  std::vector<std::string> notices;
+  if (!biased.empty()) {
+    notices.push_back(fmt::format(
+        "attention: fused leaves the attention around {} as written, since its bias varies over some of the batch "
+        "dimensions or heads only; broadcast it over all of them",
+        named(biased)));
+  }
+  if (!others.empty()) {
+    notices.push_back(fmt::format(
+        "attention: fused leaves what resembles attention around {} as written: only scale, biases, a causal mask, "
+        "Softmax over the last dimension and Dropout may stand between its two products, of one type and read by "
+        "nothing else",
+        named(others)));
+  }
+  if (notices.empty() && !has_attention && !attention_as_written(forward, parallel)) {
+    notices.push_back("attention: fused has no effect: no attention is written out in the model");
+  }
+  return notices;
+}
+
 std::vector<std::string> idle_recomputation(const Model& model, const OperatorGraph& planned) {
   std::vector<std::string> notices;
   if (!model.training || !planned.is_training()) return notices;
@@ -73,6 +109,7 @@ std::vector<std::string> model_notices(const Model& model, const OperatorGraph& 
   if (std::optional<std::string> text = attention_as_written(model.graph, model.parallel)) {
     notices.push_back(*std::move(text));
   }
+  for (std::string& notice : unfused_attention(model.graph, model.parallel)) notices.push_back(std::move(notice));
   for (std::string& notice : idle_recomputation(model, planned)) notices.push_back(std::move(notice));
   return notices;
 }

@@ -17,6 +17,9 @@ std::vector<std::string> per_device_notices(const OperatorGraph& graph, const Pa
 /// is then computed as written; else nothing.
 std::optional<std::string> attention_as_written(const OperatorGraph& forward, const ParallelOptions& parallel);
 
+/// Notices about attention that is left as written for another reason, or that there is none.
+std::vector<std::string> unfused_attention(const OperatorGraph& forward, const ParallelOptions& parallel);
+
 /// One notice for each entry of `recompute` of which nothing is computed again.
 std::vector<std::string> idle_recomputation(const Model& model, const OperatorGraph& planned);
 

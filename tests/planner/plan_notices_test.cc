@@ -78,6 +78,35 @@ TEST(PlanNoticesTest, NamesWhatKeepsAttentionFromBeingFused) {
             "of its own; give these to what it reads and to its readers");
 }
 
+TEST(PlanNoticesTest, SaysWhyAttentionIsNotFused) {
+  const auto notices = [](const std::string& inputs, const std::string& operators) {
+    const Model model = read_model_text(
+        "shardplan: 1\ninputs: {" + inputs + "}\noperators:\n" + operators + "parallel: {attention: fused}\n",
+        "m.yaml");
+    return unfused_attention(model.graph, model.parallel);
+  };
+  const auto attention = [&](const std::string& bias, const std::string& between, const std::string& softmax) {
+    return notices("q: [4, 6, 8, 16, 8], k: [4, 6, 8, 16, 8], bias: " + bias,
+                   "  scores:  {op: BatchMatMul, in: [q, k], transpose_b: true}\n"
+                   "  biased:  {op: Add, in: [scores, bias]}\n" +
+                       between + "  probs:   {op: Softmax, in: " + softmax +
+                       "}\n"
+                       "  context: {op: BatchMatMul, in: [probs, k]}\n");
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(attention("[1, 1, 8, 16, 16]", "", "biased"), Texts());
+  EXPECT_EQ(attention("[4, 1, 8, 16, 16]", "", "biased"),
+            Texts{"attention: fused leaves the attention around probs as written, since its bias varies over some of "
+                  "the batch dimensions or heads only; broadcast it over all of them"});
+  EXPECT_EQ(attention("[1, 1, 8, 16, 16]", "  soft:    {op: Tanh, in: biased}\n", "soft"),
+            Texts{"attention: fused leaves what resembles attention around probs as written: only scale, biases, a "
+                  "causal mask, Softmax over the last dimension and Dropout may stand between its two products, of one "
+                  "type and read by nothing else"});
+  const Texts none = {"attention: fused has no effect: no attention is written out in the model"};
+  EXPECT_EQ(notices("x: [4, 8]", "  y: {block: nn.Dense, in: x, out_channels: 8}\n"), none);
+  EXPECT_EQ(notices("x: [4, 8]", "  y: {op: Softmax, in: x}\n"), none);
+}
+
 TEST(PlanNoticesTest, RecomputationBelowAllThatIsTrainedHasNoEffect) {
   const auto notices = [](const std::string& frozen) {
     const Model model = read_model_text(
