@@ -10,6 +10,7 @@
 
 #include "graph/written_attention.h"
 #include "model/syntax/settings_table.h"
+#include "planner/micro_batch_notices.h"
 #include "program/buckets.h"
 
 namespace shardplan {
@@ -111,6 +112,7 @@ std::vector<std::string> model_notices(const Model& model, const OperatorGraph& 
   }
   for (std::string& notice : unfused_attention(model.graph, model.parallel)) notices.push_back(std::move(notice));
   for (std::string& notice : idle_recomputation(model, planned)) notices.push_back(std::move(notice));
+  for (std::string& notice : micro_batch_notices(model)) notices.push_back(std::move(notice));
   return notices;
 }
 
