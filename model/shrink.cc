@@ -52,6 +52,7 @@ class Shrinker {
     measure();
     collect_demands(graph);
     if (request_.keeps_apart) collect_pairs(graph);
+    collect_extents(graph);
 
     reads_ = 0;
     for (std::size_t d = 0; d < unknowns_.size(); ++d)
@@ -322,6 +323,16 @@ class Shrinker {
     pairs_.assign(pairs.begin(), pairs.end());
   }
 
+  /// Equal tokens have equal scores, and if the order of scores decides anything (TopK), rounding decides between them.
+  /// So where the tokens of a row may all be different, they may in the small model.
+  void collect_extents(const OperatorGraph& graph) {
+    const auto compares = [](const Operation& operation) { return operation.type->compares_elements; };
+    if (std::ranges::none_of(graph.operations(), compares)) return;
+    for (const auto& [extent, row] : index_extents(model_, graph)) {
+      if (full_sizes_[extent] >= full_sizes_[row]) extents_.emplace(function_of_[extent], function_of_[row]);
+    }
+  }
+
   std::int64_t pieces(OperatorId op, std::size_t factor) const {
     const bool is_known = op.value() < request_.operator_pieces.size() && factor < request_.operator_pieces[op].size();
     return is_known ? request_.operator_pieces[op][factor] : 1;
@@ -338,6 +349,7 @@ class Shrinker {
         if (functions_[f].is_monomial && !is_met(f, values_)) changed = repair(f);
       }
       for (std::size_t p = 0; p < pairs_.size() && !changed; ++p) changed = part(p);
+      for (const auto& [extent, row] : extents_) changed = changed || widen(extent, row);
     }
   }
 
@@ -402,6 +414,17 @@ class Shrinker {
     }
     if (best) ++values_[*best];
     return best.has_value();
+  }
+
+  /// An extent of indices that is not larger than their rows grows, unless it is as large at full size.
+  bool widen(std::size_t extent, std::size_t row) {
+    if (!functions_[extent].is_monomial || !functions_[row].is_monomial) return false;
+    const std::optional<std::int64_t> size = functions_[row].at(values_);
+    if (!size) return false;
+    const std::int64_t least = *size + (functions_[extent].full > functions_[row].full ? 1 : 0);
+    if (demands_[extent].least >= least) return false;
+    demands_[extent].least = least;
+    return !is_met(extent, values_) && repair(extent);
   }
 
   // ---- real sizes -------------------------------------------------------------------------------------------------
@@ -516,6 +539,7 @@ class Shrinker {
   std::vector<std::size_t> function_of_;  // by position in sizes_of
   std::vector<SizeDemand> demands_;       // by function
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
+  std::set<std::pair<std::size_t, std::size_t>> extents_;  // functions of an extent of indices and of their rows
   Values values_;
   int reads_ = 0;
 };

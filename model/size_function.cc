@@ -54,7 +54,25 @@ std::vector<std::int64_t> sizes_of(const Model& model, const OperatorGraph& grap
     sizes.insert(sizes.end(), tensor.type.shape.begin(), tensor.type.shape.end());
   }
   for (const auto& [name, value] : model.dims) sizes.push_back(value);
+  for (const GraphTensor& tensor : graph.tensors()) {
+    if (tensor.index_extent > 0) sizes.push_back(tensor.index_extent);
+  }
   return sizes;
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> index_extents(const Model& model, const OperatorGraph& graph) {
+  std::size_t end = 0;  // of a tensor's dimensions
+  for (const OperatorId id : graph.operators().ids()) end += graph.operation(id).rule.factors.size();
+  std::size_t extent = end + model.dims.size();
+  for (const GraphTensor& tensor : graph.tensors()) extent += tensor.type.shape.size();
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    end += tensor.type.shape.size();
+    if (tensor.index_extent == 0) continue;
+    if (!tensor.type.shape.empty()) found.emplace_back(extent, end - 1);
+    ++extent;
+  }
+  return found;
 }
 
 bool SizeDemand::holds(std::int64_t size) const {

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "graph/operator_graph.h"
@@ -39,8 +40,11 @@ struct SizeFunction {
 };
 
 /// All sizes of one model, in an order that depends on the graph's structure only: factors of operators, dimensions
-/// of tensors, dims of the file.
+/// of tensors, dims of the file, extents of indices.
 std::vector<std::int64_t> sizes_of(const Model& model, const OperatorGraph& graph);
+
+/// Among these sizes: the positions of the extent of each tensor of indices and of the length of its rows.
+std::vector<std::pair<std::size_t, std::size_t>> index_extents(const Model& model, const OperatorGraph& graph);
 
 /// What a size must be.
 struct SizeDemand {

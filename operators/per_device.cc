@@ -199,6 +199,7 @@ OperatorType make_type(const OperatorType& base) {
   type.index_extent = base.index_extent != nullptr ? per_device_index_extent : nullptr;
   type.scales = base.scales;
   type.moves_elements = base.moves_elements;
+  type.compares_elements = base.compares_elements;
   type.picks_elements = base.picks_elements;
   type.in_place = base.in_place;
   type.is_internal = true;

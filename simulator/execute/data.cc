@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "base/random.h"
 
@@ -73,6 +75,26 @@ double fan_in(const OperatorGraph& graph, const GraphTensor& tensor) {
   return count;
 }
 
+/// Whether the order of elements decides anything, such as which experts or tokens TopK picks.
+bool compares_elements(const OperatorGraph& graph) {
+  return std::ranges::any_of(graph.operations(),
+                             [](const Operation& operation) { return operation.type->compares_elements; });
+}
+
+/// Numbers below `bound` of which none appears twice in a row: Floyd's sample (each position draws from one number
+/// more, and takes the new one instead of one that the row has), shuffled.
+void draw_rows_of_distinct(Random& random, std::uint64_t bound, std::size_t row, TensorValues& values) {
+  for (std::size_t first = 0; first < values.size(); first += row) {
+    std::set<std::uint64_t> drawn;
+    for (std::size_t i = first; i < first + row; ++i) {
+      const std::uint64_t last = bound - row + (i - first);
+      const std::uint64_t number = random.below(last + 1);
+      values[i] = static_cast<double>(drawn.insert(number).second ? number : *drawn.insert(last).first);
+    }
+    for (std::size_t i = first + row; --i > first;) std::swap(values[i], values[first + random.below(i - first + 1)]);
+  }
+}
+
 }  // namespace
 
 bool is_rounded(Precision precision, DataType dtype) { return precision != Precision::kFloat64 && is_floating(dtype); }
@@ -97,6 +119,11 @@ TensorValues draw_tensor(const OperatorGraph& graph, TensorId id, const Shape& s
   TensorValues values(static_cast<std::size_t>(num_elements(shape)));
   if (!is_floating(tensor.type.dtype)) {
     const std::uint64_t bound = tensor.index_extent > 0 ? static_cast<std::uint64_t>(tensor.index_extent) : 2;
+    const std::size_t row = compares_elements(graph) && !shape.empty() ? static_cast<std::size_t>(shape.back()) : 1;
+    if (row > 1 && row <= bound) {
+      draw_rows_of_distinct(random, bound, row, values);
+      return values;
+    }
     for (double& value : values) value = static_cast<double>(random.below(bound));
     return values;
   }

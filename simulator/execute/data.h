@@ -29,7 +29,8 @@ enum class States {
 /// The values of an input, parameter, state or constant of the graph at the start of `step`. They are drawn from the
 /// seed and the tensor's name, so they are the same on any mesh and do not change when another tensor is added. Only
 /// inputs depend on the step (with micro-batches: on the micro-batch, counted through all steps).
-///   inputs       numbers of both signs below 1; integers below the extent that they index
+///   inputs       numbers of both signs below 1; integers below the extent that they index, none twice in a row if
+///                elements are compared (TopK) and there are enough: equal tokens may have equal scores
 ///   parameters   +-sqrt(3 / fan_in), so that a chain of layers neither grows nor fades; scales of norms around 1
 ///   states       as `states` says; a master copy equals its parameter
 ///   constants    their fill

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "operators/phases.h"
 #include "simulator/execute/cancellation.h"
+#include "simulator/execute/near_ties.h"
 
 // One device runs the graph twice: exactly, and with errors of known size in every number (`Disturbance`). How far a
 // result moves between the two tells how large a difference on the mesh is still no fault. The disturbed run keeps
@@ -25,6 +26,8 @@ struct Disturbance {
       between_phases = {};
   /// Called with each call of an operator, after its results are computed.
   std::function<void(OperatorId, const KernelCall&)> of_terms = {};
+  /// Called with a copy of what an operator compares, before it runs; may be empty.
+  std::function<void(OperatorId, std::span<double>)> of_compared = {};
 };
 
 /// `adds`: adds to the results' previous values.
@@ -38,6 +41,12 @@ void run_operator(const OperatorGraph& graph, OperatorId id, std::uint64_t seed,
   for (const TensorId operand : op.operands) {
     const Shape& shape = graph.tensor(operand).type.shape;
     operands.push_back({tensors[operand].data(), shape, Shape(shape.size(), 0)});
+  }
+  TensorValues compared;
+  if (disturb.of_compared && operation.type->compares_elements) {
+    compared = tensors[op.operands[0]];
+    disturb.of_compared(id, compared);
+    operands[0].data = compared.data();
   }
   std::vector<ResultView> results;
   std::vector<TensorValues> before;
@@ -83,6 +92,7 @@ bool is_passing(const OperatorGraph& graph, TensorId id) {
 struct Beside {
   const ReferenceStep& exact;
   IdVector<TensorId, double> moved;  // maximal distance, without numbers that stand for infinity
+  std::size_t now = 0;  // the micro-batch that is being run
 
   void measure(TensorId id, std::size_t micro_batch, const TensorValues& values) {
     const TensorValues& left = exact.at(id, micro_batch);
@@ -120,6 +130,7 @@ ReferenceStep run_step(const OperatorGraph& graph, const StoredValues& stored, s
   for (std::uint64_t m = 0; m < count; ++m) {
     const std::uint64_t micro_batch = step * count + m;
     const bool is_last = m + 1 == count;
+    if (beside != nullptr) beside->now = static_cast<std::size_t>(m);
     for (const OperatorId id : graph.operators().ids()) {
       if (stop.stop_requested()) throw Stopped();
       if (!is_last && !graph.is_in_micro_batch(id)) continue;
@@ -182,7 +193,8 @@ TensorId original(const OperatorGraph& graph, TensorId id) {
 /// still one of its operands); unlike rounding, it also affects round numbers. In the results of sums the four bits are
 /// replaced too, differently in each tensor: sums that are equal on one device may be added up in two orders on a mesh
 /// and then differ. There are only sixteen such errors, so two sums sometimes get the same one; a result that is tiny
-/// compared with its terms also gets errors of the size of the terms' (cancellation.h).
+/// compared with its terms also gets errors of the size of the terms' (cancellation.h). Nearly equal numbers are
+/// compared with the opposite outcome (near_ties.h).
 ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, int bits, const std::stop_token& stop, Beside& beside) {
   const std::uint64_t of_all = (std::uint64_t{1} << (bits - kBitsOfSums)) - 1;
@@ -218,7 +230,12 @@ ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stor
     const std::uint64_t name = (op.is_copy ? *op.forward : id).value() + 1;
     add_errors_of_terms(call, std::ldexp(1.0, bits - 54), mix(seed ^ mix(~name)), is_rounded);
   };
-  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases, of_terms}, &beside);
+  const auto of_compared = [&](OperatorId id, std::span<double> values) {
+    const TensorId operand = graph.operators()[id].operands[0];
+    reverse_near_ties(graph.operation(id), beside.exact.at(operand, beside.now), 2 * beside.moved[operand],
+                      std::ldexp(1.0, bits - 52), values);
+  };
+  return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases, of_terms, of_compared}, &beside);
 }
 
 }  // namespace

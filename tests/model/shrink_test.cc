@@ -141,6 +141,29 @@ TEST(ShrinkTest, NumbersWrittenInTheFileBecomeSmallerWhereTheyMay) {
   EXPECT_TRUE(shrink(model, request_for(model, {})).model.overrides.literals.empty()) << "unless they are asked for";
 }
 
+// Equal tokens have equal scores, between which rounding decides.
+TEST(ShrinkTest, WhereScoresAreComparedTheTokensOfARowMayDiffer) {
+  const auto dims = [](const char* compared) {
+    const Model model = read_model_text(std::string(R"(shardplan: 1
+dims: {B: 8, S: 512, H: 64, V: 50304}
+inputs: {tokens: {shape: [B, S], dtype: i32}}
+parameters: {table: [V, H], w: [H]}
+operators:
+  x: {op: Gather, in: [table, tokens], axis: 0}
+  r: {op: Mul, in: [x, w]}
+  s: {op: ReduceSum, in: r, axis: 2}
+  y: )") + compared,
+                                        "m.yaml");
+    return shrink(model, request_for(model, {{"y", {{"a", 4}}}, {"x", {{"i1", 16}}}})).model.dims;
+  };
+  const auto of_top_k = dims("{op: TopK, in: s, k: 8, out: [values, places]}\n");
+  EXPECT_GE(of_top_k.at("S"), 8);
+  EXPECT_GE(of_top_k.at("V"), of_top_k.at("S"));
+  EXPECT_LT(of_top_k.at("V"), 32);
+  const auto of_sum = dims("{op: Softmax, in: s}\n");
+  EXPECT_LT(of_sum.at("V"), of_sum.at("S"));
+}
+
 TEST(ShrinkTest, TheCallersCheckMakesAFactorGrow) {
   const Model model = read_model_text(kAttention, "m.yaml");
   ShrinkRequest request = request_for(model, {});

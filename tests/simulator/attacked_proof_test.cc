@@ -357,6 +357,42 @@ training: {optimizer: sgd, learning_rate: 0.01}
   }
 }
 
+/// A router picks tokens. The two tokens of a row that are equal, or with more rows than words those of several rows,
+/// have scores that only rounding tells apart.
+TEST(AttackedProofTest, RoundingDecidesBetweenEqualTokens) {
+  const std::string model = R"(
+inputs: {tokens: {shape: [B, S], dtype: i32}, y: [B, 4, H]}
+parameters: {table: [V, H], wq: [H, H], wr: [H, 1]}
+operators:
+  x:    {op: Gather, in: [table, tokens], axis: 0}
+  q:    {op: MatMul, in: [x, wq]}
+  a:    {op: FlashAttention, in: [q4, x4, x4], causal: true, input_layout: BSND, out: [ctx, lse]}
+  q4:   {op: Reshape, in: q, shape: [B, S, 1, H]}
+  x4:   {op: Reshape, in: x, shape: [B, S, 1, H]}
+  c:    {op: Reshape, in: ctx, shape: [B, S, H]}
+  r:    {op: MatMul, in: [c, wr]}
+  s:    {op: Squeeze, in: r, axis: 2}
+  top:  {op: TopK, in: s, k: 4, out: [val, idx]}
+  i3:   {op: ExpandDims, in: idx, axis: 2}
+  ib:   {op: BroadcastTo, in: i3, shape: [B, 4, H]}
+  xs:   {op: GatherElements, in: [x, ib], dim: 1}
+  g:    {op: ExpandDims, in: val, axis: 2}
+  p:    {op: Mul, in: [xs, g]}
+  d:    {op: Mul, in: [p, y]}
+  loss: {op: ReduceMean, in: d}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.1}
+)";
+  for (const std::string dims : {"{B: 32, S: 64, H: 64, V: 4096}", "{B: 32, S: 8, H: 64, V: 6}"}) {
+    const std::string text = "dims: " + dims + model;
+    const Plan plan = plan_of({"router", "dgx-a100", Level::kRatio, "", text.c_str()});
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      const Proof proof = prove(plan, {.validation = {.seed = seed, .steps = 3}});
+      EXPECT_FALSE(proof.validation.first_wrong) << dims << " " << seed << " " << on_one_line(proof);
+    }
+  }
+}
+
 /// What would take the memory of a proof is named before it is allocated.
 // D must be 30000 times B, and has no other constraint.
 TEST(AttackedProofTest, AnExpressionOfDimsIsASizeOfItsOwn) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "model/planned_model.h"
 #include "model/read_model.h"
@@ -67,6 +68,37 @@ TEST(DataTest, NumbersLieWhereTheHeaderSays) {
   EXPECT_LE(largest(draw(graph, "w")), 0.25);
   EXPECT_GT(largest(draw(graph, "w")), 0.22);
   for (const double scale : draw(graph, "gamma")) EXPECT_TRUE(scale >= 0.5 && scale <= 1.5) << "around 1";
+}
+
+TEST(DataTest, WhereElementsAreComparedIndicesDifferInARow) {
+  const auto tokens = [](const std::string& op) {
+    const OperatorGraph graph = planned_graph(read_model_text(R"(
+shardplan: 1
+inputs: {tokens: {shape: [40, 6], dtype: i32}}
+parameters: {table: [7, 1]}
+operators:
+  rows: {op: Gather, in: [table, tokens], axis: 0}
+  s:    {op: Squeeze, in: rows, axis: 2}
+  y:    )" + op + "\n",
+                                                              "m.yaml"));
+    return draw(graph, "tokens");
+  };
+  const auto num_rows_of_distinct = [](const TensorValues& values) {
+    int count = 0;
+    for (std::size_t first = 0; first < values.size(); first += 6) {
+      count += std::set<double>(values.begin() + static_cast<std::ptrdiff_t>(first),
+                                values.begin() + static_cast<std::ptrdiff_t>(first + 6))
+                           .size() == 6
+                   ? 1
+                   : 0;
+    }
+    return count;
+  };
+  const TensorValues compared = tokens("{op: TopK, in: s, k: 2, out: [values, places]}");
+  EXPECT_EQ(num_rows_of_distinct(compared), 40);
+  EXPECT_EQ(*std::ranges::min_element(compared), 0);
+  EXPECT_EQ(*std::ranges::max_element(compared), 6);
+  EXPECT_LT(num_rows_of_distinct(tokens("{op: Softmax, in: s}")), 20);
 }
 
 TEST(DataTest, ConstantsHoldTheirFill) {
