@@ -91,15 +91,20 @@ bool is_passing(const OperatorGraph& graph, TensorId id) {
 /// The distance of each tensor from an exact run, so that the compared run can free tensors after their last reader.
 struct Beside {
   const ReferenceStep& exact;
-  IdVector<TensorId, double> moved;  // maximal distance, without numbers that stand for infinity
+  IdVector<TensorId, Movement> moved;
   std::size_t now = 0;  // the micro-batch that is being run
 
   void measure(TensorId id, std::size_t micro_batch, const TensorValues& values) {
     const TensorValues& left = exact.at(id, micro_batch);
-    double most = moved[id];
+    Movement most = moved[id];
     for (std::size_t i = 0; i < left.size(); ++i) {
+      const double size = std::abs(left[i]);
       const double distance = std::abs(left[i] - values[i]);
-      most = std::abs(left[i]) < kStandsForInfinity && distance > most ? distance : most;
+      if (size < kStandsForInfinity) {
+        most.absolute = distance > most.absolute ? distance : most.absolute;
+      } else {
+        most.of_large = distance > most.of_large * size ? distance / size : most.of_large;
+      }
     }
     moved[id] = most;
   }
@@ -232,7 +237,7 @@ ReferenceStep run_disturbed(const OperatorGraph& graph, const StoredValues& stor
   };
   const auto of_compared = [&](OperatorId id, std::span<double> values) {
     const TensorId operand = graph.operators()[id].operands[0];
-    reverse_near_ties(graph.operation(id), beside.exact.at(operand, beside.now), 2 * beside.moved[operand],
+    reverse_near_ties(graph.operation(id), beside.exact.at(operand, beside.now), 2 * beside.moved[operand].absolute,
                       std::ldexp(1.0, bits - 52), values);
   };
   return run_step(graph, stored, seed, step, stop, {of_tensor, between_phases, of_terms, of_compared}, &beside);

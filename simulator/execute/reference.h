@@ -43,6 +43,12 @@ void run_on_one_device(const OperatorGraph& graph, OperatorId op, std::uint64_t 
 ReferenceStep run_reference(const OperatorGraph& graph, const StoredValues& stored, std::uint64_t seed,
                             std::uint64_t step, Precision precision, const std::stop_token& stop = {});
 
+/// How far errors move the numbers of a tensor.
+struct Movement {
+  double absolute = 0;  // the largest change of a number that does not stand for infinity
+  double of_large = 0;  // the largest change of one that does, relative to itself
+};
+
 /// A step on one device, and how far errors in every result move each tensor, i.e. how precise its numbers are. The
 /// true gradient of an attention key bias is 0, so every number computed for it is rounding error; a ReLU of a number
 /// near 0 may or may not pass a gradient on. The errors are several times those of the precision, since a sum in
@@ -52,10 +58,10 @@ struct MeasuredReference {
   static constexpr int kDisturbedBits32 = 38;
 
   ReferenceStep exact;
-  IdVector<TensorId, double> moved64;  // by tensor: max |exact - disturbed|; earlier steps were disturbed as well
+  IdVector<TensorId, Movement> moved64;  // by tensor: from exact to disturbed; earlier steps were disturbed as well
   /// From errors in this step alone; empty if not requested. The errors are coarse, so that a ReLU that float decides
   /// differently is not mistaken for a fault: float64 is the proof.
-  IdVector<TensorId, double> moved32;
+  IdVector<TensorId, Movement> moved32;
 };
 
 /// Runs the steps of a graph on one device in sequence, each from the values the last one stored. Disturbed runs

@@ -276,7 +276,8 @@ class Validation {
     LocalStepComparison step;
     for (const auto& [name, whole] : outputs_) {
       LocalStepComparison::Value worst{name};
-      const Tolerance tolerance{kRelative, reference.moved64[whole]};
+      const Movement& moved = reference.moved64[whole];
+      const Tolerance tolerance{kRelative, moved.absolute, moved.of_large};
       for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
         const TensorId own = name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(name);
         const auto number = static_cast<std::int64_t>(rank);
@@ -289,7 +290,8 @@ class Validation {
       const auto updated = update_of(reference_, whole);
       if (!updated) continue;
       LocalStepComparison::Value worst{reference_.tensor(whole).name};
-      const Tolerance tolerance{kRelative, reference.moved64[*updated]};
+      const Movement& moved = reference.moved64[*updated];
+      const Tolerance tolerance{kRelative, moved.absolute, moved.of_large};
       for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
         const auto own = graph(rank).find_tensor(worst.name);
         if (!own) continue;

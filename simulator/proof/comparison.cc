@@ -235,8 +235,8 @@ double distance(double found, double should_be) {
 
 double Tolerance::allowed(double scale, double reference) const {
   const double size = std::abs(reference);
-  return relative * (size >= kStandsForInfinity && size < std::numeric_limits<double>::infinity() ? size : scale) +
-         absolute;
+  const bool is_large = size >= kStandsForInfinity && size < std::numeric_limits<double>::infinity();
+  return (is_large ? (relative + of_large) * size : relative * scale) + absolute;
 }
 
 double scale_of(const TensorValues& reference) {

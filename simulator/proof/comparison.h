@@ -12,6 +12,8 @@ namespace shardplan {
 struct Tolerance {
   double relative = 0;  // relative to the largest value of the reference tensor
   double absolute = 0;  // added to it: how far rounding moves the reference itself
+  /// Of a number that stands for infinity: added to `relative`, which is relative to the number itself.
+  double of_large = 0;
 
   /// The allowed difference of one element; `scale` is that of its tensor.
   double allowed(double scale, double reference) const;

@@ -119,13 +119,16 @@ struct Run {
   Tolerance tolerance(TensorId tensor) const {
     if (precision == Precision::kFloat64) return float64_tolerance(relative, reference, tensor);
     if (beyond32[tensor]) return {relative, std::numeric_limits<double>::infinity()};
-    return {relative, 2 * reference.moved32[tensor] + float64_tolerance(0, reference, tensor).absolute};
+    const Tolerance of_steps = float64_tolerance(0, reference, tensor);
+    const Movement& moved = reference.moved32[tensor];
+    return {relative, 2 * moved.absolute + of_steps.absolute, 2 * moved.of_large + of_steps.of_large};
   }
   /// Whether rounding to float32 changes the tensor so much that of one such change no other can be foreseen: it is
   /// then compared in float64 only.
   bool is_unsteady(TensorId tensor) const {
-    return precision == Precision::kFloat32 &&
-           tolerance(tensor).absolute > kUnsteady * scale_of(reference.exact.tensors[tensor]);
+    if (precision == Precision::kFloat64) return false;
+    const Tolerance allowed = tolerance(tensor);
+    return allowed.absolute > kUnsteady * scale_of(reference.exact.tensors[tensor]) || allowed.of_large > kUnsteady;
   }
 };
 
@@ -296,7 +299,8 @@ Watched only(const ParallelProgram& program, const OperatorGraph& graph, const s
 Tolerance float64_tolerance(double relative, const MeasuredReference& reference, TensorId tensor) {
   // If a tensor is only rounding error, its change in one disturbed run is one sample of how far two summation orders
   // may differ. Eight times that is still tiny compared with the effect of a fault on any other tensor.
-  return {relative, 8 * reference.moved64[tensor]};
+  const Movement& moved = reference.moved64[tensor];
+  return {relative, 8 * moved.absolute, 8 * moved.of_large};
 }
 
 IdVector<ValueId, std::optional<TensorId>> held_tensors(const ParallelProgram& program, const OperatorGraph& graph) {

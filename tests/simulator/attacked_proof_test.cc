@@ -393,6 +393,34 @@ training: {optimizer: sgd, learning_rate: 0.1}
   }
 }
 
+/// Numbers beyond 1e8 are no masks here: products of inputs grow. Where they cancel, the smaller ones have the rounding
+/// errors of the larger ones.
+TEST(AttackedProofTest, LargeNumbersAreRoundedToo) {
+  const Plan plan = plan_of({"large", "dgx-a100", Level::kRatio, "", R"(
+dims: {B: 64, N: 64}
+inputs: {x: [B, N], c: [N, N]}
+blocks:
+  turn:
+    inputs: {x: [B, N], c: [N, N]}
+    operators:
+      a: {op: MatMul, in: [x, c]}
+      b: {op: Mul, in: [a, 64]}
+operators:
+  turns: {block: turn, in: [x, c], repeat: 9}
+  last:  {op: MatMul, in: [turns, w]}
+  loss:  {op: ReduceMean, in: last}
+parameters: {w: [N, N]}
+strategies:
+  turns.*.a: {in_strategy: [[1, 8], [8, 1]]}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.000000000001}
+)"});
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const Proof proof = prove(plan, {.validation = {.seed = seed, .steps = 1}});
+    EXPECT_FALSE(proof.validation.first_wrong) << seed << " " << on_one_line(proof);
+  }
+}
+
 /// What would take the memory of a proof is named before it is allocated.
 // D must be 30000 times B, and has no other constraint.
 TEST(AttackedProofTest, AnExpressionOfDimsIsASizeOfItsOwn) {

@@ -33,6 +33,7 @@ TEST(ComparisonTest, MasksAreAllowedAPartOfThemselves) {
   const Tolerance tolerance{1e-3, 0.5};
   EXPECT_DOUBLE_EQ(tolerance.allowed(10, 2), 0.01 + 0.5);
   EXPECT_NEAR(tolerance.allowed(10, -1e9), 1e6, 1);
+  EXPECT_NEAR((Tolerance{1e-3, 0.5, 2e-3}).allowed(10, -1e9), 3e6, 1) << "and what rounding moves them by";
 }
 
 ProgramValue sharded_value(const char* layout) {
