@@ -17,6 +17,8 @@
 // the real sizes; what is wrong there (sizes that are no monomials, as side-4; faults of the model; the caller's own
 // check) raises a limit, and the search continues. Since values only grow and full size is legal, it ends.
 //
+// Of dims that depend on each other without saying so (H: 4096, heads: 32, D: 128), some are doubled with others.
+//
 // A number that is written in the file, where no dim says it, can be solved for as well: it is a dim that has no name.
 // Written 64 in [B, S, 8, 64] and 512 in [B, S, 512], 64 cannot be doubled alone, but it can with its multiples.
 
@@ -31,7 +33,8 @@ constexpr std::int64_t kLeastOfLiteral = 8;
 /// What may become smaller: a dim of the file, or some of the numbers written in it, the smallest of them in front.
 struct Unknown {
   std::string name;
-  std::vector<std::int64_t> literals;  // empty: a dim
+  std::vector<std::int64_t> literals = {};  // empty: a dim
+  std::vector<std::string> followers = {};  // dims that change in proportion
 };
 
 class Shrinker {
@@ -114,8 +117,15 @@ class Shrinker {
     ++reads_;
     ModelOverrides overrides = model_.overrides;
     std::map<std::int64_t, Wide> numerators;
+    std::map<std::string, std::pair<Wide, Wide>> followers;  // numerator and denominator
     for (std::size_t d = 0; d < values.size(); ++d) {
       if (unknowns_[d].literals.empty()) set_dim(unknowns_[d].name, values[d], overrides);
+      for (const std::string& name : unknowns_[d].followers) {
+        auto& [above, below] = followers.emplace(name, std::pair<Wide, Wide>(model_.dims.at(name), 1)).first->second;
+        above *= values[d];
+        below *= full_[d];
+        if (std::max(above, below) > INT64_MAX) return std::nullopt;  // no size of a real model
+      }
       for (const std::int64_t literal : unknowns_[d].literals) {
         Wide& number = numerators.emplace(literal, literal).first->second;
         if (number * values[d] % full_[d] != 0) return std::nullopt;
@@ -123,6 +133,10 @@ class Shrinker {
       }
     }
     for (const auto& [literal, number] : numerators) overrides.literals[literal] = static_cast<std::int64_t>(number);
+    for (const auto& [name, part] : followers) {
+      if (part.first % part.second != 0) return std::nullopt;
+      set_dim(name, static_cast<std::int64_t>(part.first / part.second), overrides);
+    }
     try {
       Model model = model_.source->at(overrides);
       const bool is_same = model.graph.operators().size() == model_.graph.operators().size() &&
@@ -144,6 +158,7 @@ class Shrinker {
     for (std::size_t d = 0; d < unknowns_.size(); ++d) {
       if (!measure(d, sizes)) unmeasured_.insert(d);  // it stays
     }
+    measure_together(sizes);
     if (request_.shrinks_literals) {
       for (const std::int64_t literal : model_.literals) measure_literal(literal, sizes);
     }
@@ -195,6 +210,36 @@ class Shrinker {
       sizes[i].depend(d, (*found)[i]);
     }
     return true;
+  }
+
+  /// Of dims that cannot change alone (H: 4096, heads: 32, D: 128, where [B, S, H] becomes [B, S, heads, D]) some can with
+  /// their multiples: heads with H, and D with H. Tries each with one of them, then with all. H then only follows.
+  void measure_together(std::vector<SizeFunction>& sizes) {
+    const std::set<std::size_t> alone = unmeasured_;
+    for (const std::size_t d : alone) {
+      if (is_follower(unknowns_[d].name)) continue;
+      std::vector<std::vector<std::string>> sets(1);
+      for (const std::size_t other : alone) {
+        if (other == d || full_[other] % full_[d] != 0) continue;
+        sets.push_back({unknowns_[other].name});
+        sets[0].push_back(unknowns_[other].name);
+      }
+      std::rotate(sets.begin(), sets.begin() + 1, sets.end());
+      if (sets.size() == 2) sets.pop_back();  // one multiple is all of them
+      for (std::vector<std::string>& set : sets) {
+        unknowns_[d].followers = std::move(set);
+        if (unknowns_[d].followers.empty() || !measure(d, sizes)) continue;
+        unmeasured_.erase(d);
+        break;
+      }
+      if (unmeasured_.contains(d)) unknowns_[d].followers.clear();
+    }
+  }
+
+  bool is_follower(const std::string& name) const {
+    return std::ranges::any_of(unknowns_, [&](const Unknown& unknown) {
+      return std::ranges::find(unknown.followers, name) != unknown.followers.end();
+    });
   }
 
   /// Tries it alone, then with the numbers that are 2, 4, 8, ... times as large, then with all its multiples.
@@ -499,10 +544,11 @@ class Shrinker {
       if (from != to) result.dims.push_back({fmt::format("the number {}", from), from, to});
     }
     for (std::size_t d = 0; d < unknowns_.size(); ++d) {
-      if (values_[d] == full_[d] && full_[d] > 16) {
-        result.notes.push_back(unknowns_[d].literals.empty() ? fmt::format("{} stays {}", unknowns_[d].name, full_[d])
-                                                             : fmt::format("{} stays", unknowns_[d].name));
-      }
+      if (values_[d] != full_[d] || full_[d] <= 16 || is_follower(unknowns_[d].name)) continue;
+      result.notes.push_back(!unknowns_[d].literals.empty() ? fmt::format("{} stays", unknowns_[d].name)
+                             : !unmeasured_.contains(d)
+                                 ? fmt::format("{} stays {}", unknowns_[d].name, full_[d])
+                                 : fmt::format("{} stays {}: it cannot change alone", unknowns_[d].name, full_[d]));
     }
     // Large sizes that no dim makes.
     std::set<std::int64_t> named;
@@ -518,6 +564,9 @@ class Shrinker {
     for (const SizeFunction& size : functions_) {
       std::vector<std::string>& names = result.origins.emplace_back();
       for (const std::size_t d : size.dims) names.push_back(unknowns_[d].name);
+      for (const std::size_t d : unmeasured_) {
+        if (names.empty() && size.full == full_[d]) names.push_back(unknowns_[d].name + ", which cannot change alone");
+      }
     }
     for (const TensorId id : graph.tensors().ids()) {
       const std::size_t rank = graph.tensor(id).type.shape.size();

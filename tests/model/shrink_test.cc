@@ -141,6 +141,40 @@ TEST(ShrinkTest, NumbersWrittenInTheFileBecomeSmallerWhereTheyMay) {
   EXPECT_TRUE(shrink(model, request_for(model, {})).model.overrides.literals.empty()) << "unless they are asked for";
 }
 
+TEST(ShrinkTest, DimsThatCannotChangeAloneChangeTogether) {
+  const Model model = read_model_text(R"(shardplan: 1
+dims: {B: 8, H: 4096, heads: 32, D: 128, F: 11008}
+inputs: {x: [B, H]}
+parameters: {w: [H, F]}
+operators:
+  h: {op: Reshape, in: x, shape: [B, heads, D]}
+  y: {op: MatMul, in: [x, w]}
+)",
+                                      "m.yaml");
+  const ShrunkModel small = shrink(model, request_for(model, {{"y", {{"k", 4}}}}));
+  const std::map<std::string, std::int64_t>& dims = small.model.dims;
+  EXPECT_EQ(dims.at("H"), dims.at("heads") * dims.at("D"));
+  EXPECT_EQ(dims.at("H") % 4, 0);
+  EXPECT_LT(dims.at("H"), 64);
+  EXPECT_TRUE(small.notes.empty()) << text_of(small);
+  const TensorId w = *small.model.graph.find_tensor("w");
+  EXPECT_EQ(small.origins[small.origin_of[w][0]], (std::vector<std::string>{"heads", "D"}));
+}
+
+TEST(ShrinkTest, DimsThatCannotChangeAreNamed) {
+  const Model model = read_model_text(R"(shardplan: 1
+dims: {B: 8, H: 4096}
+inputs: {x: [B, H]}
+operators:
+  y: {op: Reshape, in: x, shape: [B, 32, 128]}
+)",
+                                      "m.yaml");
+  const ShrunkModel small = shrink(model, request_for(model, {}));
+  EXPECT_EQ(small.notes.front(), "H stays 4096: it cannot change alone");
+  const TensorId x = *small.model.graph.find_tensor("x");
+  EXPECT_EQ(small.origins[small.origin_of[x][1]], std::vector<std::string>{"H, which cannot change alone"});
+}
+
 // Equal tokens have equal scores, between which rounding decides.
 TEST(ShrinkTest, WhereScoresAreComparedTheTokensOfARowMayDiffer) {
   const auto dims = [](const char* compared) {
