@@ -162,7 +162,9 @@ class Differentiation : public GradientBuilder {
       const GraphTensor& tensor = forward_.tensor(id);
       needed_[id] = tensor.kind == TensorKind::kParameter && tensor.requires_grad && is_floating(tensor.type.dtype);
     }
-    for (const GraphOperator& op : forward_.operators()) {
+    for (const OperatorId id : forward_.operators().ids()) {
+      if (forward_.operation(id).type->stops_gradient) continue;
+      const GraphOperator& op = forward_.operators()[id];
       bool any = false;
       for (const TensorId operand : op.operands) any = any || needed_[operand];
       for (const TensorId result : op.results) {

@@ -111,6 +111,7 @@ struct OperatorType {
   std::vector<std::string> scales = {};  // operands by which others are multiplied or divided: positive, about 1
   bool moves_elements = false;           // the results' elements are elements of the operands
   bool compares_elements = false;        // of the first operand: which of them are larger decides the results
+  bool stops_gradient = false;           // its results count as constants in the backward pass
   /// The share of a local operand that the kernel reads of the part with these extents per factor; null: all.
   double (*read_share)(const Operation&, std::span<const std::int64_t> extents, std::size_t operand) = nullptr;
   bool picks_elements = false;  // of the first operand it reads only the elements that it returns

@@ -200,6 +200,7 @@ OperatorType make_type(const OperatorType& base) {
   type.scales = base.scales;
   type.moves_elements = base.moves_elements;
   type.compares_elements = base.compares_elements;
+  type.stops_gradient = base.stops_gradient;
   type.picks_elements = base.picks_elements;
   type.in_place = base.in_place;
   type.is_internal = true;

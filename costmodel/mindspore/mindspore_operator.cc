@@ -122,6 +122,7 @@ constexpr std::pair<std::string_view, MindSporeFamily> kFamilies[] = {
     {"Dropout", MindSporeFamily::kDropout},
     {"Gather", MindSporeFamily::kGather},
     {"Identity", MindSporeFamily::kNothing},
+    {"StopGradient", MindSporeFamily::kNothing},
 };
 
 /// Chooses the number of pieces of every factor, largest first for the first factor, until all devices are used.

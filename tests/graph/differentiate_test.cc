@@ -91,6 +91,35 @@ TEST(DifferentiateTest, TheNormOfGradientsOfSeveralTypesHasTheWidestType) {
   EXPECT_EQ(type_of_norm("f32", "bf16"), DataType::kF32);
 }
 
+TEST(DifferentiateTest, NothingIsTrainedThroughStopGradient) {
+  const auto trained_through = [](const std::string& target) {
+    const Model model = read_model_text(
+        "shardplan: 1\n"
+        "inputs: {x: [8, 4]}\n"
+        "operators:\n"
+        "  online: {block: nn.Dense, in: x, out_channels: 2, has_bias: false}\n"
+        "  mean:   {block: nn.Dense, in: x, out_channels: 2, has_bias: false}\n"
+        "  target: {op: " +
+            target +
+            ", in: mean}\n"
+            "  error:  {op: Sub, in: [online, target]}\n"
+            "  square: {op: Square, in: error}\n"
+            "  loss:   {op: ReduceMean, in: square}\n"
+            "loss: loss\n"
+            "training: {optimizer: sgd}\n",
+        "m.yaml");
+    return differentiate(model.graph, *model.training);
+  };
+  const std::map<std::string, std::string> only_online = {
+      {"grad.online.matmul.MatMul", "gradient of online.weight"},
+      {"update.online.weight.ApplyGradientDescent", "new value of online.weight"}};
+  const OperatorGraph stopped = trained_through("StopGradient");
+  EXPECT_EQ(relations(stopped), only_online);
+  EXPECT_FALSE(stopped.find_operator("grad.error.Neg")) << "not even on the way to it";
+  EXPECT_EQ(relations(trained_through("Identity")).size(), 4u);
+  EXPECT_TRUE(trained_through("Identity").find_operator("grad.error.Neg"));
+}
+
 TEST(DifferentiateTest, NamesThatAreAskedForAgainAreNumbered) {
   const OperatorGraph graph = trained(", clip_norm: 1");
   EXPECT_TRUE(graph.find_operator("clip.SquareSum").has_value());

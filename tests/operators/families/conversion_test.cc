@@ -9,6 +9,9 @@ std::vector<CaseMaker> conversion_cases() {
   add_case(cases, "Identity", [](Random& r) -> OperatorCase {
     return {"Identity", {}, {real(random_shape(r, 1 + r.below(3)))}};
   });
+  add_case(cases, "StopGradient", [](Random& r) -> OperatorCase {
+    return {"StopGradient", {}, {real(random_shape(r, 1 + r.below(3)))}};
+  });
   add_case(cases, "Accumulate", [](Random& r) -> OperatorCase {
     return {"Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{3}}}, {real(random_shape(r, 2))}};
   });
@@ -37,6 +40,7 @@ TEST_F(ConversionTest, AccumulatesShares) {
   expect(run("Accumulate", {{"dtype", std::string("f32")}, {"count", std::int64_t{4}}}, {x})[0],
          [&](const Point& p) { return at(x, p) / 4; });
   EXPECT_EQ(run("Identity", {}, {x})[0].data, x.data);
+  EXPECT_EQ(run("StopGradient", {}, {x})[0].data, x.data);
 }
 
 }  // namespace
