@@ -60,4 +60,13 @@ BatchFactors find_batch(const OperatorGraph& graph) {
   return found;
 }
 
+std::int64_t batch_size(const OperatorGraph& graph) {
+  const BatchFactors batch = find_batch(graph);
+  for (const OperatorId op : graph.operators().ids()) {
+    if (const std::optional<std::uint32_t>& factor = batch.factors[op])
+      return graph.operation(op).rule.factors[*factor].size;
+  }
+  return 1;
+}
+
 }  // namespace shardplan

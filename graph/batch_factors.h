@@ -17,6 +17,8 @@ struct BatchFactors {
   IdVector<TensorId, char> has_batch;
 };
 BatchFactors find_batch(const OperatorGraph& graph);
+/// The batch size of a graph (of one micro-batch); 1 if it has no batch.
+std::int64_t batch_size(const OperatorGraph& graph);
 
 /// The first factor that a dimension walks (the major one of a compound dimension), if any.
 std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t dimension = 0);

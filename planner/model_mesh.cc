@@ -1,9 +1,7 @@
 #include "planner/model_mesh.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "graph/batch_factors.h"
 #include "layouts/uneven.h"
 #include "strategies/enumerate.h"
 
@@ -42,15 +40,6 @@ DeviceMesh model_mesh(const Model& model, const Cluster& cluster) {
   } catch (const InputError& error) {
     throw InputError(model.parallel.mesh_place, "{}", error.diagnostics().front().message);
   }
-}
-
-std::int64_t batch_size(const OperatorGraph& graph) {
-  const BatchFactors batch = find_batch(graph);
-  for (const OperatorId op : graph.operators().ids()) {
-    if (const std::optional<std::uint32_t>& factor = batch.factors[op])
-      return graph.operation(op).rule.factors[*factor].size;
-  }
-  return 1;
 }
 
 std::vector<AxisRef> batch_pieces(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven) {

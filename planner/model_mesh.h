@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "costmodel/cluster/cluster_mesh.h"
-#include "graph/operator_graph.h"
 #include "model/model.h"
 
 namespace shardplan {
@@ -12,9 +11,6 @@ namespace shardplan {
 /// The mesh of a model on its devices: the user's axes, else the cluster's levels. Throws InputError if they do not
 /// fit the devices.
 DeviceMesh model_mesh(const Model& model, const Cluster& cluster);
-
-/// The batch size of a graph (of one micro-batch); 1 if it has no batch.
-std::int64_t batch_size(const OperatorGraph& graph);
 
 /// Those of `pieces` that together shard a batch the most, in their order.
 std::vector<AxisRef> batch_pieces(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven);

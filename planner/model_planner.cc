@@ -7,8 +7,7 @@
 // The memory of the problem is slightly less than that of the program: it counts what is in memory between two
 // operators, but not what a redistribution holds while it runs. So a choice whose program holds too much is repaired:
 // the problem's limits are lowered at those times (limit_repair.cc) and it is searched again. The alternative,
-// redistributions with their own live ranges in the problem, would double the number of nodes for a peak that is
-// hardly ever binding.
+// redistributions with their own live ranges in the problem, would double its nodes for a peak that hardly ever binds.
 
 #include "planner/model_planner.h"
 
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "base/integer.h"
 #include "costmodel/roofline_costs.h"
+#include "graph/batch_factors.h"
 #include "model/planned_model.h"
 #include "planner/divided_bound.h"
 #include "planner/model_mesh.h"

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "graph/batch_factors.h"
 #include "graph/stored_updates.h"
 #include "graph/weights.h"
-#include "planner/model_mesh.h"
 #include "report/export/exported_plan.h"
 #include "report/metrics/parallelism_patterns.h"
 

@@ -38,6 +38,15 @@ TEST(BatchFactorsTest, TheBatchIsFollowedThroughTheGraph) {
   EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
 }
 
+TEST(BatchFactorsTest, TheSizeIsThatOfOneMicroBatch) {
+  const Model model = read_model_text(
+      "shardplan: 1\ndims: {B: 24}\ninputs: {x: [B, 8]}\nparameters: {w: [8, 4]}\noperators:\n"
+      "  y:    {op: MatMul, in: [x, w]}\n  loss: {op: ReduceMean, in: y}\nloss: loss\n"
+      "training: {optimizer: sgd, micro_batches: 2}\n",
+      "m.yaml");
+  EXPECT_EQ(batch_size(planned_graph(one_micro_batch(model), 8)), 12);
+}
+
 // Groups of tokens, each dispatched to [experts, groups, slots, width].
 TEST(BatchFactorsTest, TheBatchIsFollowedThroughExperts) {
   const OperatorGraph graph = planned_graph(read_model_text(R"(

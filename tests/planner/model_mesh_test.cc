@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/planned_model.h"
 #include "model/read_model.h"
 #include "tests/support/text.h"
 
@@ -47,15 +46,6 @@ TEST(ModelMeshTest, TheOutermostLevelIsCutWhereTheBatchNeedsIt) {
   // 1520 in 64 pieces of 24 has little padding. In equal pieces 16 is the most.
   EXPECT_EQ(pieces_of("dgx-a100x64", 1520), "{ib, nvlink:(1)2, nvlink:(2)4}");
   EXPECT_EQ(pieces_of("dgx-a100x64", 1520, false), "{ib:(1)4, ib:(4)16, nvlink}");
-}
-
-TEST(ModelMeshTest, TheBatchIsThatOfOneMicroBatch) {
-  const Model model = read_model_text(
-      "shardplan: 1\ndims: {B: 24}\ninputs: {x: [B, 8]}\nparameters: {w: [8, 4]}\noperators:\n"
-      "  y:    {op: MatMul, in: [x, w]}\n  loss: {op: ReduceMean, in: y}\nloss: loss\n"
-      "training: {optimizer: sgd, micro_batches: 2}\n",
-      "m.yaml");
-  EXPECT_EQ(batch_size(planned_graph(one_micro_batch(model), 8)), 12);
 }
 
 TEST(ModelMeshTest, AMeshThatDoesNotFitIsAnErrorAtItsPlace) {
