@@ -1,6 +1,21 @@
 #include "graph/batch_factors.h"
 
 namespace shardplan {
+namespace {
+
+/// Whether the first input and all others of two or more dimensions begin with one of size 1.
+bool is_batch_of_one(const OperatorGraph& graph) {
+  bool has_input = false;
+  for (const GraphTensor& tensor : graph.tensors()) {
+    const Shape& shape = tensor.type.shape;
+    if (tensor.kind != TensorKind::kInput || shape.empty() || (has_input && shape.size() == 1)) continue;
+    if (shape[0] != 1) return false;
+    has_input = true;
+  }
+  return has_input;
+}
+
+}  // namespace
 
 std::optional<std::uint32_t> leading_factor(const TensorWalk& walk, std::size_t dimension) {
   if (walk.size() <= dimension) return std::nullopt;
@@ -18,13 +33,15 @@ std::optional<std::uint8_t> led_dimension(const TensorWalk& walk, std::uint32_t 
 
 BatchFactors find_batch(const OperatorGraph& graph) {
   BatchFactors found;
+  const bool is_one = is_batch_of_one(graph);
   found.factors.resize(graph.operators().size());
   using Dimension = std::optional<std::uint8_t>;
   // The dimension that is the batch, or that is separate on each device.
   IdVector<TensorId, Dimension> batch(graph.tensors().size()), own(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& tensor = graph.tensor(id);
-    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) batch[id] = 0;
+    const bool has_batch = !tensor.type.shape.empty() && (!is_one || tensor.type.shape[0] == 1);
+    if (tensor.kind == TensorKind::kInput && has_batch) batch[id] = 0;
     if (tensor.layerwise_parallel) own[id] = 0;
   }
   for (const OperatorId id : graph.operators().ids()) {

@@ -9,6 +9,8 @@ namespace shardplan {
 
 /// The batch in a graph: the factor that indexes the first dimension of an input, followed through all operators, also
 /// where it moves to another dimension (as of groups of tokens, which are dispatched to [experts, groups, slots, width]).
+/// If the first input and all others of two or more dimensions begin with one of size 1 (tokens [1, S]), that is the
+/// batch, which no factor indexes, and other inputs of one dimension (positions [S]) have none.
 struct BatchFactors {
   /// By operator; nothing if it has none. A weight's gradient sums over the batch; an update has none. For an operator
   /// that reads only values that are separate on each device (graph/per_device.h) the factor indexes their pieces.

@@ -38,6 +38,23 @@ TEST(BatchFactorsTest, TheBatchIsFollowedThroughTheGraph) {
   EXPECT_EQ(batch_factor(graph, "update.fc.weight.ApplyGradientDescent"), "");
 }
 
+// They index the sequence, also where there is only one, whose batch no factor indexes.
+TEST(BatchFactorsTest, PositionsAreNoBatch) {
+  const auto batch_of_sum = [](const std::string& dims) {
+    return batch_factor(planned_graph(read_model_text("shardplan: 1\ndims: " + dims + R"(
+inputs: {x: [B, S, H], position: {shape: [S], dtype: i32}}
+parameters: {table: [S, H]}
+operators:
+  row: {op: Gather, in: [table, position]}
+  sum: {op: Add, in: [x, row]}
+)",
+                                                      "m.yaml")),
+                        "sum");
+  };
+  EXPECT_EQ(batch_of_sum("{B: 2, S: 8, H: 4}"), "a");
+  EXPECT_EQ(batch_of_sum("{B: 1, S: 8, H: 4}"), "");
+}
+
 TEST(BatchFactorsTest, TheSizeIsThatOfOneMicroBatch) {
   const Model model = read_model_text(
       "shardplan: 1\ndims: {B: 24}\ninputs: {x: [B, 8]}\nparameters: {w: [8, 4]}\noperators:\n"
