@@ -1,5 +1,7 @@
 #include "graph/batch_factors.h"
 
+#include <algorithm>
+
 namespace shardplan {
 namespace {
 
@@ -35,6 +37,7 @@ BatchFactors find_batch(const OperatorGraph& graph) {
   BatchFactors found;
   const bool is_one = is_batch_of_one(graph);
   found.factors.resize(graph.operators().size());
+  found.is_of_one.resize(graph.tensors().size());
   using Dimension = std::optional<std::uint8_t>;
   // The dimension that is the batch, or that is separate on each device.
   IdVector<TensorId, Dimension> batch(graph.tensors().size()), own(graph.tensors().size());
@@ -42,12 +45,16 @@ BatchFactors find_batch(const OperatorGraph& graph) {
     const GraphTensor& tensor = graph.tensor(id);
     const bool has_batch = !tensor.type.shape.empty() && (!is_one || tensor.type.shape[0] == 1);
     if (tensor.kind == TensorKind::kInput && has_batch) batch[id] = 0;
+    found.is_of_one[id] = is_one && batch[id] ? 1 : 0;
     if (tensor.layerwise_parallel) own[id] = 0;
   }
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const ShardingRule& rule = graph.operation(id).rule;
     std::optional<std::uint32_t>& factor = found.factors[id];
+    if (std::ranges::any_of(op.operands, [&](TensorId operand) { return found.is_of_one[operand] != 0; })) {
+      for (const TensorId result : op.results) found.is_of_one[result] = 1;
+    }
     const auto take_from = [&](const IdVector<TensorId, Dimension>& dimensions) {
       for (std::size_t operand = 0; operand < op.operands.size() && !factor; ++operand) {
         const Dimension& dimension = dimensions[op.operands[operand]];

@@ -17,6 +17,8 @@ struct BatchFactors {
   IdVector<OperatorId, std::optional<std::uint32_t>> factors;
   /// By tensor: whether its first dimension is the batch.
   IdVector<TensorId, char> has_batch;
+  /// By tensor: whether it is computed from a batch of 1. All zero with any other batch.
+  IdVector<TensorId, char> is_of_one;
 };
 BatchFactors find_batch(const OperatorGraph& graph);
 /// The batch size of a graph (of one micro-batch); 1 if it has no batch.

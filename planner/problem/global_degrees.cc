@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/batch_factors.h"
 #include "graph/stored_updates.h"
 #include "graph/weights.h"
 #include "layouts/layout_axes.h"
@@ -65,7 +64,7 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
       tensor_(num_pieces(degrees_.tensor)),
       context_(num_pieces(degrees_.context)),
       data_(mesh.num_devices() / tensor_ / context_),
-      batch_(find_batch(graph).factors),
+      batch_(find_batch(graph)),
       is_between_(graph.operators().size(), 0),
       is_cut_weight_(graph.tensors().size(), 0) {
   for (const OperatorId op : graph.operators().ids()) {
@@ -82,7 +81,6 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
 
 /// Norms, additions before them without a product in between, and the gradients of all these.
 void DegreesKind::find_between() {
-  const auto has_batch = find_batch(graph_).has_batch;
   IdVector<TensorId, char> is_between(graph_.tensors().size(), 0);
   for (std::size_t i = graph_.operators().size(); i-- > 0;) {
     const OperatorId id(i);
@@ -97,7 +95,8 @@ void DegreesKind::find_between() {
     is_between[op.results[0]] = 1;
     const Shape& shape = graph_.tensor(op.results[0]).type.shape;
     for (const TensorId operand : op.operands) {
-      if (has_batch[operand] && graph_.tensor(operand).type.shape == shape) is_between[operand] = 1;
+      const bool has_batch = batch_.has_batch[operand] != 0 || batch_.is_of_one[operand] != 0;
+      if (has_batch && graph_.tensor(operand).type.shape == shape) is_between[operand] = 1;
     }
   }
   for (const OperatorId id : graph_.operators().ids()) {
@@ -125,7 +124,9 @@ DegreesKind::Pieces DegreesKind::pieces(const std::vector<AxisRef>& axes) const 
 
 bool DegreesKind::is_demanded(OperatorId id) const {
   const GraphOperator& op = graph_.operators()[id];
-  if (op.pass != Pass::kForward || !batch_[id] || !is_product_or_lookup(graph_, id)) return false;
+  if (op.pass != Pass::kForward || !is_product_or_lookup(graph_, id)) return false;
+  const auto is_of_one = [&](TensorId operand) { return batch_.is_of_one[operand] != 0; };
+  if (!batch_.factors[id] && std::none_of(op.operands.begin(), op.operands.end(), is_of_one)) return false;
   return std::any_of(op.operands.begin(), op.operands.end(),
                      [&](TensorId operand) { return weight_of(graph_, operand) != nullptr; });
 }
@@ -162,7 +163,7 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
       operation.rule.factors[*expert].size % num_pieces(degrees_.experts) == 0) {
     return false;
   }
-  if (const std::optional<std::uint32_t>& batch = batch_[id]) {
+  if (const std::optional<std::uint32_t>& batch = batch_.factors[id]) {
     const Factor& factor = operation.rule.factors[*batch];
     const Pieces& cut = by_factor[*batch];
     const std::int64_t wanted = data_ / own.data;
@@ -256,7 +257,8 @@ bool DegreesKind::is_cut_as_served(const TensorLayout& layout, TensorId cache) c
   const GraphTensor& tensor = graph_.tensor(cache);
   const Reader& reader = tensor.readers.front();
   const TensorWalk& walk = graph_.operation(reader.op).rule.operands[reader.operand];
-  const std::optional<std::uint8_t> batch = batch_[reader.op] ? led_dimension(walk, *batch_[reader.op]) : std::nullopt;
+  const std::optional<std::uint32_t>& factor = batch_.factors[reader.op];
+  const std::optional<std::uint8_t> batch = factor ? led_dimension(walk, *factor) : std::nullopt;
   const std::size_t tokens = token_dimension(graph_, cache);
   for (std::size_t d = 0; d < layout.dimensions.size(); ++d) {
     const Pieces cut = pieces(axes_along(layout.dimensions[d]));

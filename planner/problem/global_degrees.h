@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/batch_factors.h"
 #include "graph/tensor_versions.h"
 #include "planner/problem/expert_factors.h"
 #include "planner/problem/model_problem.h"
@@ -82,7 +83,7 @@ class DegreesKind {
   GlobalDegrees degrees_;
   std::int64_t tensor_ = 1, context_ = 1, data_ = 1;
   std::int64_t expert_data_ = 1;  // pieces of `experts` over axes of the batch
-  IdVector<OperatorId, std::optional<std::uint32_t>> batch_;
+  BatchFactors batch_;
   IdVector<OperatorId, char> is_between_;
   IdVector<TensorId, char> is_cut_weight_;
   ExpertFactors experts_;  // empty without `experts`

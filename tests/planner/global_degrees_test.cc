@@ -176,6 +176,27 @@ TEST(GlobalDegreesTest, ExpertsAreCutInsteadOfTheBatch) {
   }
 }
 
+/// No factor indexes a batch of 1; what reads tokens is sharded as ever.
+TEST(GlobalDegreesTest, ABatchOfOneIsOfTheKind) {
+  std::string text = layers("{}");
+  text.replace(text.find("B: 32"), 5, "B: 1");
+  const ModelPlanner planner = planner_of(text, Level::kRatio);
+  GlobalDegrees degrees;
+  degrees.tensor = {planner.mesh().whole(0), planner.mesh().whole(1)};
+  degrees.sequence = true;
+  const DegreesKind kind(planner.graph(), planner.versions(), planner.mesh(), degrees);
+  const OperatorGraph& graph = planner.graph();
+  EXPECT_TRUE(kind.is_demanded(*graph.find_operator("layers.0.up.matmul")));
+  EXPECT_TRUE(kind.is_between(*graph.find_operator("layers.0.add")));
+  std::string why;
+  const std::optional<Plan> found = planner.plan_of_degrees(planner.plan(Level::kRatio, "auto"), degrees, &why);
+  ASSERT_TRUE(found) << why;
+  EXPECT_EQ(differences(planner, *found, degrees), std::vector<std::string>());
+  degrees.tensor.clear();
+  degrees.context = {planner.mesh().whole(0), planner.mesh().whole(1)};
+  EXPECT_NE(differences(planner, *found, degrees), std::vector<std::string>());
+}
+
 TEST(GlobalDegreesTest, SaysWhyThereIsNoPlan) {
   std::string text = layers("{}");
   text.replace(text.find("B: 32"), 5, "B: 3");
