@@ -64,6 +64,7 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
       tensor_(num_pieces(degrees_.tensor)),
       context_(num_pieces(degrees_.context)),
       data_(mesh.num_devices() / tensor_ / context_),
+      batch_size_(batch_size(graph)),
       batch_(find_batch(graph)),
       is_between_(graph.operators().size(), 0),
       is_cut_weight_(graph.tensors().size(), 0) {
@@ -76,7 +77,7 @@ DegreesKind::DegreesKind(const OperatorGraph& graph, const TensorVersions& versi
   find_between();
   if (degrees_.experts.empty()) return;
   experts_ = find_experts(graph);
-  expert_data_ = pieces(degrees_.experts).data;
+  expert_ = pieces(degrees_.experts);
 }
 
 /// Norms, additions before them without a product in between, and the gradients of all these.
@@ -157,9 +158,13 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
   }
   const auto expert = degrees_.experts.empty() ? std::nullopt : experts_.factors[id];
   const Pieces own = expert ? by_factor[*expert] : Pieces();
-  if (op.pass == Pass::kUpdate) return degrees_.zero > 0 || !op.parameter || all.data * all.context == own.data;
-  if (own.data != 1 && own.data != expert_data_) return false;
-  if (expert && own.data != expert_data_ && has_expert_weight(op) &&
+  if (op.pass == Pass::kUpdate) {
+    return degrees_.zero > 0 || !op.parameter || all.data * all.context == own.data * own.context;
+  }
+  if (own.data != 1 && own.data != expert_.data) return false;
+  if (own.context != 1 && own.context != expert_.context) return false;
+  const bool is_by_experts = own.data == expert_.data && own.context == expert_.context;
+  if (expert && !is_by_experts && has_expert_weight(op) &&
       operation.rule.factors[*expert].size % num_pieces(degrees_.experts) == 0) {
     return false;
   }
@@ -169,7 +174,9 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
     const std::int64_t wanted = data_ / own.data;
     const bool must = is_demanded(id) || factor.size % wanted == 0;
     if (factor.kind != FactorKind::kNeedReplication && must && cut.data != wanted) return false;
-    if (cut.tensor > 1 || cut.context > 1 || all.data != cut.data * own.data) return false;
+    // Groups of tokens are pieces of sequences.
+    const bool has_sequence = factor.size > batch_size_ && factor.size % batch_size_ == 0;
+    if (cut.tensor > 1 || (cut.context > 1 && !has_sequence) || all.data != cut.data * own.data) return false;
   }
   if (op.pass == Pass::kForward && is_product_or_lookup(graph_, id)) {
     Pieces weight;
@@ -181,7 +188,7 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
       weight = {std::max(weight.tensor, cut.tensor), std::max(weight.context, cut.context),
                 std::max(weight.data, cut.data)};
     }
-    if (has_weight && (weight.context > 1 || weight.data > own.data)) return false;
+    if (has_weight && (weight.context > own.context || weight.data > own.data)) return false;
     // A table of positions is not read by tokens and may stay unsharded.
     if (is_demanded(id) && (weight.tensor != tensor_ || all.context != context_)) return false;
   }
@@ -241,8 +248,9 @@ bool DegreesKind::is_cut_by_experts(const TensorLayout& layout, const Shape& sha
                                     bool by_zero) const {
   const Pieces along = pieces(axes_along(layout.dimensions[dimension]));
   const Pieces found = pieces(cutting_axes(layout));
-  if (shape[dimension] % num_pieces(degrees_.experts) == 0 && along.data % expert_data_ != 0) return false;
-  return by_zero || found.data * found.context == along.data;
+  const bool is_by_experts = along.data % expert_.data == 0 && along.context % expert_.context == 0;
+  if (shape[dimension] % num_pieces(degrees_.experts) == 0 && !is_by_experts) return false;
+  return by_zero || found.data * found.context == along.data * along.context;
 }
 
 /// The result of a norm whose sequence is sharded over the axes of `tensor`.

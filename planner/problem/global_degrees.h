@@ -45,7 +45,7 @@ std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<Axis
 ///
 /// With `experts` = pcie (planner/problem/expert_factors.h) a product with a weight of each expert cuts these over pcie
 /// instead of the batch, and stacked weights, their states and sums of gradients are cut so, too; anything else that
-/// has experts cuts them or the batch.
+/// has experts cuts them or the batch. Over axes of `context` they are cut likewise instead of the sequence.
 ///
 /// If no dimension allows the required number of equal pieces, any number of pieces is allowed. Everything else is
 /// left open: which weights are sharded by rows, how heads are sharded, where redistributions are.
@@ -82,7 +82,8 @@ class DegreesKind {
   const DeviceMesh& mesh_;
   GlobalDegrees degrees_;
   std::int64_t tensor_ = 1, context_ = 1, data_ = 1;
-  std::int64_t expert_data_ = 1;  // pieces of `experts` over axes of the batch
+  Pieces expert_;  // of `experts`
+  std::int64_t batch_size_ = 1;
   BatchFactors batch_;
   IdVector<OperatorId, char> is_between_;
   IdVector<TensorId, char> is_cut_weight_;

@@ -176,6 +176,30 @@ TEST(GlobalDegreesTest, ExpertsAreCutInsteadOfTheBatch) {
   }
 }
 
+/// Over devices of context parallelism everything else cuts the sequence.
+TEST(GlobalDegreesTest, ExpertsAreCutInsteadOfTheSequence) {
+  PlanOptions options;
+  options.level = Level::kSpeed;
+  options.overlap = false;
+  const ModelPlanner planner(std::make_shared<const Model>(read_model("configs/mixture.yaml", {{{"B", 1}}, {}})),
+                             read_cluster("dgx-a100"), options);
+  GlobalDegrees degrees;
+  degrees.context = {planner.mesh().whole(0)};
+  degrees.experts = degrees.context;
+  std::string why;
+  const std::optional<Plan> found = planner.plan_of_degrees(planner.plan(Level::kSpeed, "auto"), degrees, &why);
+  ASSERT_TRUE(found) << why;
+  EXPECT_EQ(differences(planner, *found, degrees), std::vector<std::string>());
+  const OperatorGraph& graph = planner.graph();
+  const auto pieces = [&](const std::string& name, std::size_t factor) {
+    return num_pieces(found->strategies[*graph.find_operator(name)].factors[factor]);
+  };
+  const OperatorId up = *graph.find_operator("layers.0.experts.up");
+  EXPECT_EQ(pieces("layers.0.experts.up", *find_experts(graph).factors[up]), 8);
+  const OperatorId logits = *graph.find_operator("layers.0.experts.logits.matmul");
+  EXPECT_EQ(pieces("layers.0.experts.logits.matmul", *leading_factor(graph.operation(logits).rule.results[0], 1)), 8);
+}
+
 /// No factor indexes a batch of 1; what reads tokens is sharded as ever.
 TEST(GlobalDegreesTest, ABatchOfOneIsOfTheKind) {
   std::string text = layers("{}");
