@@ -106,10 +106,7 @@ GlobalDegrees nearest_degrees(const Plan& plan) {
   if (devices % num_pieces(patterns.weights) == 0) degrees.tensor = patterns.weights;
   const std::int64_t tensor = num_pieces(degrees.tensor);
   degrees.sequence = tensor > 1 && any_overlap(patterns.sequence, degrees.tensor);
-  if (!any_overlap(patterns.sequence, degrees.tensor) && !any_overlap(patterns.sequence, patterns.batch) &&
-      devices % (tensor * num_pieces(patterns.sequence)) == 0) {
-    degrees.context = patterns.sequence;
-  }
+  if (devices % (tensor * num_pieces(patterns.context)) == 0) degrees.context = patterns.context;
   degrees.experts = patterns.stacked;
   if (plan.graph->is_training()) {
     if (!patterns.gathered.empty()) {

@@ -1,5 +1,10 @@
 // Operators and stored bytes vote for the axes that shard them: products by their work, weights and states by their bytes.
 // A pattern is what most votes agree on, so a few operators that are sharded otherwise do not hide it.
+//
+// Batch, context and weights are one vote of every product with a weight, since a framework's degrees are those of such
+// products and an axis has one meaning in all of them. Attention has no weight and does not vote: over the axes of
+// tensor parallelism it may cut the batch where heads are few, over those of context parallelism it may cut heads. Nor
+// do products that cut stacked weights by expert: those axes mean something else in the rest of the model.
 #include "report/metrics/parallelism_patterns.h"
 
 #include <fmt/format.h>
@@ -10,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/batch_factors.h"
 #include "graph/weights.h"
 #include "layouts/layout_axes.h"
 #include "planner/problem/expert_factors.h"
@@ -17,26 +23,30 @@
 namespace shardplan {
 namespace {
 
-/// The list of axes with the largest total weight; the first one added wins ties.
+/// The vote with the largest total weight; the first one added wins ties.
+template <typename Vote>
 class Majority {
  public:
-  void add(std::vector<AxisRef> axes, double weight) {
-    const auto found = std::find_if(votes_.begin(), votes_.end(), [&](const auto& vote) { return vote.first == axes; });
+  void add(Vote vote, double weight) {
+    const auto found =
+        std::find_if(votes_.begin(), votes_.end(), [&](const auto& known) { return known.first == vote; });
     if (found == votes_.end()) {
-      votes_.emplace_back(std::move(axes), weight);
+      votes_.emplace_back(std::move(vote), weight);
     } else {
       found->second += weight;
     }
   }
-  std::vector<AxisRef> winner() const {
+  bool is_empty() const { return votes_.empty(); }
+  Vote winner() const {
     const auto best = std::max_element(votes_.begin(), votes_.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    return best == votes_.end() ? std::vector<AxisRef>() : best->first;
+    return best == votes_.end() ? Vote() : best->first;
   }
 
  private:
-  std::vector<std::pair<std::vector<AxisRef>, double>> votes_;
+  std::vector<std::pair<Vote, double>> votes_;
 };
+using AxesMajority = Majority<std::vector<AxisRef>>;
 
 std::vector<AxisRef> sorted_cutting_axes(const TensorLayout& layout) {
   std::vector<AxisRef> axes = cutting_axes(layout);
@@ -44,10 +54,20 @@ std::vector<AxisRef> sorted_cutting_axes(const TensorLayout& layout) {
   return axes;
 }
 
+/// The parts of `axes` that are in none of `others`.
 std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others) {
-  std::erase_if(axes, [&](const AxisRef& axis) {
-    return std::any_of(others.begin(), others.end(), [&](const AxisRef& other) { return overlaps(axis, other); });
-  });
+  for (const AxisRef& other : others) {
+    std::vector<AxisRef> left;
+    for (const AxisRef& axis : axes) {
+      if (!overlaps(axis, other)) {
+        left.push_back(axis);
+      } else if (contains(axis, other)) {
+        left.push_back({axis.axis, axis.before, other.before / axis.before});
+        left.push_back({axis.axis, other.end(), axis.end() / other.end()});
+      }
+    }
+    axes = joined(left);  // drops empty parts
+  }
   return axes;
 }
 
@@ -89,7 +109,7 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   const IdVector<TensorId, std::int64_t> used = used_pieces(plan);
   std::map<TensorId, std::vector<AxisRef>> stored;  // by weight
   Share weights, trained, cut, cut_further;
-  Majority gathered, states;
+  AxesMajority gathered, states;
   for (const Binding& binding : plan.program.given) {
     const GraphTensor& tensor = graph.tensor(binding.tensor);
     if (!is_weight(tensor)) continue;
@@ -118,50 +138,93 @@ void find_stored_patterns(const Plan& plan, ParallelismPatterns& patterns) {
   patterns.states_as_weights = cut_further.all > 0 && !cut_further.is_half();
 }
 
+/// How a product with a weight is cut.
+struct ProductCut {
+  std::vector<AxisRef> batch, sequence, weights;
+
+  bool operator==(const ProductCut&) const = default;
+};
+
+bool has_factor(const TensorWalk& walk, std::uint32_t factor) {
+  return std::ranges::any_of(walk, [&](const DimensionWalk& dimension) {
+    const bool is_slid = dimension.window && dimension.window->output == factor;
+    return is_slid || std::ranges::count(dimension.factors, factor) > 0;
+  });
+}
+
+/// The factor of a product's batch. Where it cannot be followed, as past sums over the edges that end in a node, it is
+/// the first dimension of the result if that has the batch's size and the operand `weight` has none of it.
+std::optional<std::uint32_t> batch_of_product(const ShardingRule& rule, std::size_t weight,
+                                              const std::optional<std::uint32_t>& followed, std::int64_t batch_size) {
+  if (followed) return followed;
+  const std::optional<std::uint32_t> first = leading_factor(rule.results[0]);
+  if (!first || rule.factors[*first].size != batch_size || has_factor(rule.operands[weight], *first)) return {};
+  return first;
+}
+
+/// Of the product with its operand `weight`. The sequence is the second of three or more dimensions, unless the weight
+/// has it too or a window slides along it; `stacked` is the factor that numbers experts.
+ProductCut product_cut(const Plan& plan, OperatorId id, std::size_t weight, const std::optional<std::uint32_t>& batch,
+                       const std::optional<std::uint32_t>& stacked) {
+  const Operation& operation = plan.graph->operation(id);
+  const Strategy& strategy = plan.strategies[id];
+  const auto axes_of_factor = [&](const std::optional<std::uint32_t>& factor) {
+    return factor ? joined(strategy.factors[*factor]) : std::vector<AxisRef>();
+  };
+  ProductCut cut;
+  cut.batch = axes_of_factor(batch);
+  const TensorWalk& result = operation.rule.results[0];
+  if (const auto second = leading_factor(result, 1); second && result.size() >= 3 && second != batch && !stacked) {
+    const bool is_slid = std::ranges::any_of(operation.rule.operands[0], [&](const DimensionWalk& dimension) {
+      return dimension.window && dimension.window->output == *second;
+    });
+    if (!is_slid && !has_factor(operation.rule.operands[weight], *second)) cut.sequence = axes_of_factor(second);
+  }
+  const TensorLayout read = operand_layout(operation, strategy, plan.mesh, weight);
+  cut.weights = without(without(sorted_cutting_axes(read), axes_of_factor(stacked)), cut.batch);
+  return cut;
+}
+
 }  // namespace
 
 ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   const OperatorGraph& graph = *plan.graph;
-  std::int64_t batch_size = 0;
   std::int64_t vocabulary_size = 0;
-  for (const GraphTensor& tensor : graph.tensors()) {
-    if (tensor.kind == TensorKind::kInput && !tensor.type.shape.empty()) {
-      batch_size = tensor.type.shape[0];
-      break;
-    }
-  }
   const ExpertFactors experts = find_experts(graph);
-  Majority batch, sequence, queries, keys, heads, stacked, weights, vocabulary;
-  std::vector<Majority> image;
+  const BatchFactors batches = find_batch(graph);
+  const std::int64_t num_rows = batch_size(graph);
+  Majority<ProductCut> dense, by_expert;
+  AxesMajority other_batch, sequence, queries, keys, heads, stacked, vocabulary;
+  std::vector<AxesMajority> image;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     if (op.pass != Pass::kForward) continue;
     const Operation& operation = graph.operation(id);
-    const auto operand = [&](std::size_t i) { return operand_layout(operation, plan.strategies[id], plan.mesh, i); };
+    const Strategy& strategy = plan.strategies[id];
     if (operation.type->role == OperatorRole::kLookup && weight_of(graph, op.operands[0]) != nullptr) {
       const std::int64_t rows = operation.operands[0].shape[0];
-      if (rows >= vocabulary_size) vocabulary = Majority();
+      if (rows >= vocabulary_size) vocabulary = AxesMajority();
       vocabulary_size = std::max(vocabulary_size, rows);
-      if (rows == vocabulary_size) vocabulary.add(axes_along(operand(0).dimensions[0]), 1);
+      const TensorLayout table = operand_layout(operation, strategy, plan.mesh, 0);
+      if (rows == vocabulary_size) vocabulary.add(axes_along(table.dimensions[0]), 1);
     }
     if (operation.type->role == OperatorRole::kTokenNorm && operation.results[0].shape.size() >= 3) {
-      sequence.add(axes_along(result_layout(operation, plan.strategies[id], plan.mesh, 0).dimensions[1]), 1);
+      sequence.add(axes_along(result_layout(operation, strategy, plan.mesh, 0).dimensions[1]), 1);
     }
     if (operation.type->work != WorkKind::kContraction || operation.results.empty()) continue;
     std::vector<std::int64_t> extents;
     for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
     const double work = flops(operation, extents);
-    const Shape& shape = operation.results[0].shape;
-    const TensorLayout result = result_layout(operation, plan.strategies[id], plan.mesh, 0);
-    if (batch_size > 0 && shape.size() >= 2 && shape[0] % batch_size == 0) {
-      batch.add(axes_along(result.dimensions[0]), work);
+    const TensorLayout result = result_layout(operation, strategy, plan.mesh, 0);
+    if (const std::optional<std::uint32_t>& batch = batches.factors[id]) {
+      other_batch.add(joined(strategy.factors[*batch]), work);
     }
     std::size_t slid = 0;  // dimensions, from the innermost outwards
     for (std::size_t d = operation.rule.operands[0].size(); d-- > 0;) {
       const std::optional<Window>& window = operation.rule.operands[0][d].window;
       if (!window) continue;
       if (image.size() <= slid) image.emplace_back();
-      image[slid++].add(joined(plan.strategies[id].factors[window->output]), work);
+      image[slid++].add(joined(strategy.factors[window->output]), work);
     }
     const auto head_dimension = operation.type->head_dimension;
     if (const auto d = head_dimension != nullptr ? head_dimension(operation) : std::nullopt) {
@@ -170,7 +233,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     if (operation.type->role == OperatorRole::kAttention) {
       const auto of_factor = [&](std::string_view name) {
         const std::optional<std::uint32_t> factor = operation.rule.find(name);
-        return factor ? joined(plan.strategies[id].factors[*factor]) : std::vector<AxisRef>();
+        return factor ? joined(strategy.factors[*factor]) : std::vector<AxisRef>();
       };
       queries.add(of_factor("s"), work);
       keys.add(of_factor("t"), work);
@@ -179,22 +242,26 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const GraphTensor* weight = weight_of(graph, op.operands[i]);
       if (weight == nullptr || weight->type.shape[0] == vocabulary_size) continue;
-      const std::optional<std::uint32_t>& number = experts.factors[id];
-      if (number && stacked_factor(operation.rule, i) == number && !weight->layerwise_parallel) {
-        stacked.add(joined(plan.strategies[id].factors[*number]), work);
-      }
-      weights.add(sorted_cutting_axes(operand(i)), work);
+      std::optional<std::uint32_t> number = experts.factors[id];
+      if (weight->layerwise_parallel || stacked_factor(operation.rule, i) != number) number.reset();
+      if (number) stacked.add(joined(strategy.factors[*number]), work);
+      const auto batch = batch_of_product(operation.rule, i, batches.factors[id], num_rows);
+      const bool is_cut_by_expert = number && !strategy.factors[*number].empty();
+      (is_cut_by_expert ? by_expert : dense).add(product_cut(plan, id, i, batch, number), work);
     }
   }
   ParallelismPatterns patterns;
-  patterns.batch = batch.winner();
-  for (const Majority& dimension : image) patterns.image.push_back(dimension.winner());
+  const ProductCut cut = dense.is_empty() ? by_expert.winner() : dense.winner();
+  patterns.batch = cut.batch;
+  patterns.context = cut.sequence;
+  patterns.weights = cut.weights;
+  if (dense.is_empty() && cut.batch.empty()) patterns.batch = without(other_batch.winner(), cut.weights);
+  for (const AxesMajority& dimension : image) patterns.image.push_back(dimension.winner());
   patterns.sequence = sequence.winner();
   patterns.queries = queries.winner();
   patterns.keys = keys.winner();
   patterns.heads = heads.winner();
   patterns.stacked = stacked.winner();
-  patterns.weights = without(weights.winner(), patterns.batch);
   patterns.vocabulary = vocabulary.winner();
   find_stored_patterns(plan, patterns);
   return patterns;
@@ -251,10 +318,15 @@ std::string parallelism_patterns(const Plan& plan) {
   for (std::size_t i = std::min(patterns.image.size(), std::size(kOfImage)); i-- > 0;) {
     say(patterns.image.size() == 1 ? "length" : kOfImage[i], patterns.image[i]);
   }
-  say("sequence", patterns.sequence, " around norms (sequence parallel)");
-  say("queries", patterns.queries, " (context parallel)");
-  say("keys", patterns.keys, " (context parallel)");
-  say("heads", patterns.heads);
+  constexpr std::string_view kContext = " (context parallel)";
+  const bool are_alike = patterns.queries == patterns.context;
+  say(are_alike ? "sequence and queries" : "sequence", patterns.context, kContext);
+  say("sequence", without(patterns.sequence, patterns.context), " around norms (sequence parallel)");
+  if (!are_alike) say("queries", patterns.queries, kContext);
+  say("keys", patterns.keys, kContext);
+  const std::vector<AxisRef> always = without(patterns.heads, patterns.context);
+  say("heads", always);
+  say("heads", without(patterns.heads, always), " inside attention (Ulysses)");
   say("stacked weights", patterns.stacked, " (as expert parallelism)");
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);

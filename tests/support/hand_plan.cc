@@ -27,6 +27,11 @@ class LaunchCosts : public CollectiveCosts {
 
 }  // namespace
 
+std::string factor_of_result(const OperatorGraph& graph, const std::string& op, std::size_t dimension) {
+  const ShardingRule& rule = graph.operation(*graph.find_operator(op)).rule;
+  return rule.factors[rule.results[0][dimension].factors[0]].name;
+}
+
 std::vector<AxisRef> parse_axes(const std::string& text, const DeviceMesh& mesh) {
   return parse_layout("[" + text + "]", mesh).dimensions[0].parts[0].axes;
 }

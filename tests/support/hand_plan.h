@@ -74,6 +74,9 @@ class HandGraph {
 /// Axes of factors by operator: {"fc", {{"m", "{pcie}"}, {"n", "{hccs}"}}}; operators not listed are replicated.
 using HandStrategies = std::map<std::string, std::map<std::string, std::string>>;
 
+/// The name of the factor that indexes a dimension of an operator's first result.
+std::string factor_of_result(const OperatorGraph& graph, const std::string& op, std::size_t dimension);
+
 /// The axes in "{x, y:(1)2}".
 std::vector<AxisRef> parse_axes(const std::string& text, const DeviceMesh& mesh);
 
