@@ -108,13 +108,7 @@ GlobalDegrees nearest_degrees(const Plan& plan) {
   degrees.sequence = tensor > 1 && any_overlap(patterns.sequence, degrees.tensor);
   if (devices % (tensor * num_pieces(patterns.context)) == 0) degrees.context = patterns.context;
   degrees.experts = patterns.stacked;
-  if (plan.graph->is_training()) {
-    if (!patterns.gathered.empty()) {
-      degrees.zero = 3;
-    } else if (!patterns.states.empty()) {
-      degrees.zero = gradients_are_cut(plan) ? 2 : 1;
-    }
-  }
+  if (plan.graph->is_training()) degrees.zero = zero_stage(plan, patterns);
   return degrees;
 }
 

@@ -185,6 +185,39 @@ ProductCut product_cut(const Plan& plan, OperatorId id, std::size_t weight, cons
   return cut;
 }
 
+/// Whether most bytes of the gradients (of their sums over micro-batches) are in as many pieces as the optimizer states.
+bool gradients_are_cut(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  std::map<TensorId, std::int64_t> state_pieces;  // by parameter
+  for (const Binding& binding : plan.program.given) {
+    const GraphTensor& tensor = graph.tensor(binding.tensor);
+    if (tensor.kind != TensorKind::kState || !tensor.state_of || tensor.type.shape.empty()) continue;
+    std::int64_t& pieces = state_pieces[*tensor.state_of];
+    pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
+  }
+  // For each parameter the gradient that its update reads, or the sum over micro-batches.
+  std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
+  for (const ProgramValue& value : plan.program.values) {
+    if (!value.tensor || plan.program.micro_batches > 1) continue;
+    const std::optional<TensorId>& parameter = graph.tensor(*value.tensor).gradient_of;
+    if (parameter) gradients[*parameter] = {value.type.bytes(), num_shards(value.layout)};
+  }
+  for (const OperatorId id : graph.operators().ids()) {
+    const GraphOperator& op = graph.operators()[id];
+    if (!op.parameter || !graph.operation(id).type->accumulates) continue;
+    const TensorLayout layout = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
+    gradients[*op.parameter] = {graph.tensor(op.results[0]).type.bytes(), num_shards(layout)};
+  }
+  double bytes = 0, cut = 0;
+  for (const auto& [parameter, gradient] : gradients) {
+    const auto found = state_pieces.find(parameter);
+    if (found == state_pieces.end()) continue;
+    bytes += static_cast<double>(gradient.first);
+    if (gradient.second >= found->second) cut += static_cast<double>(gradient.first);
+  }
+  return bytes > 0 && 2 * cut >= bytes;
+}
+
 }  // namespace
 
 ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
@@ -267,36 +300,10 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   return patterns;
 }
 
-bool gradients_are_cut(const Plan& plan) {
-  const OperatorGraph& graph = *plan.graph;
-  std::map<TensorId, std::int64_t> state_pieces;  // by parameter
-  for (const Binding& binding : plan.program.given) {
-    const GraphTensor& tensor = graph.tensor(binding.tensor);
-    if (tensor.kind != TensorKind::kState || !tensor.state_of || tensor.type.shape.empty()) continue;
-    std::int64_t& pieces = state_pieces[*tensor.state_of];
-    pieces = std::max(pieces, num_shards(plan.program.values[binding.value].layout));
-  }
-  // For each parameter the gradient that its update reads, or the sum over micro-batches.
-  std::map<TensorId, std::pair<Bytes, std::int64_t>> gradients;  // bytes of the whole, pieces
-  for (const ProgramValue& value : plan.program.values) {
-    if (!value.tensor || plan.program.micro_batches > 1) continue;
-    const std::optional<TensorId>& parameter = graph.tensor(*value.tensor).gradient_of;
-    if (parameter) gradients[*parameter] = {value.type.bytes(), num_shards(value.layout)};
-  }
-  for (const OperatorId id : graph.operators().ids()) {
-    const GraphOperator& op = graph.operators()[id];
-    if (!op.parameter || !graph.operation(id).type->accumulates) continue;
-    const TensorLayout layout = result_layout(graph.operation(id), plan.strategies[id], plan.mesh, 0);
-    gradients[*op.parameter] = {graph.tensor(op.results[0]).type.bytes(), num_shards(layout)};
-  }
-  double bytes = 0, cut = 0;
-  for (const auto& [parameter, gradient] : gradients) {
-    const auto found = state_pieces.find(parameter);
-    if (found == state_pieces.end()) continue;
-    bytes += static_cast<double>(gradient.first);
-    if (gradient.second >= found->second) cut += static_cast<double>(gradient.first);
-  }
-  return bytes > 0 && 2 * cut >= bytes;
+int zero_stage(const Plan& plan, const ParallelismPatterns& patterns) {
+  if (!patterns.gathered.empty()) return 3;
+  if (patterns.states.empty()) return 0;
+  return gradients_are_cut(plan) ? 2 : 1;
 }
 
 std::string parallelism_patterns(const Plan& plan) {
@@ -334,8 +341,7 @@ std::string parallelism_patterns(const Plan& plan) {
     say(patterns.states_as_weights ? "weights and optimizer states" : "weights stored", patterns.gathered,
         " (as ZeRO-3)");
   } else {
-    const bool cuts_sums = plan.program.micro_batches > 1 && gradients_are_cut(plan);
-    say("optimizer states", patterns.states, cuts_sums ? " (as ZeRO-2)" : " (as ZeRO-1)");
+    say("optimizer states", patterns.states, fmt::format(" (as ZeRO-{})", zero_stage(plan, patterns)));
   }
   return text;
 }

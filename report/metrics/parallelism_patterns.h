@@ -23,10 +23,13 @@ struct ParallelismPatterns {
 };
 ParallelismPatterns find_parallelism_patterns(const Plan& plan);
 
-/// Whether most bytes of the gradients (of their sums over micro-batches) are in as many pieces as the optimizer states.
-bool gradients_are_cut(const Plan& plan);
+/// The stage of ZeRO in a training plan: 3 if most weights are gathered where they are used, else 2 if the optimizer
+/// states are sharded further than the weights and so are the gradients (their sums over micro-batches) that wait for
+/// an update, 1 if only the states are, 0 if nothing is. Without micro-batches a gradient is usually reduced into the
+/// pieces that its update reads as soon as it is made: stage 2.
+int zero_stage(const Plan& plan, const ParallelismPatterns& patterns);
 
-/// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-1)". Known are
+/// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-2)". Known are
 /// batch, height and width of images, sequence, queries and keys (context parallelism), heads, stacked weights (expert
 /// parallelism), weights (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the operators or bytes
 /// concerned follow it. Empty if there is none.

@@ -62,7 +62,7 @@ void expect_is(const Plan& plan, std::initializer_list<const char*> words) {
 constexpr Bytes kMiB = 1 << 20;
 
 TEST(EmergenceTest, ManySamplesAreCutAndWithThemTheUpdate) {
-  expect_is(fastest_in_sequence({{"B", 131072}}), {"batch in 8", "optimizer states in 8 (as ZeRO-1)"});
+  expect_is(fastest_in_sequence({{"B", 131072}}), {"batch in 8", "optimizer states in 8 (as ZeRO-2)"});
 }
 
 TEST(EmergenceTest, StagesOfZeROAreNamed) {
@@ -82,7 +82,7 @@ TEST(EmergenceTest, FewSamplesOfManyWeightsCutTheWeights) {
 
 TEST(EmergenceTest, BetweenThemBothAreCut) {
   expect_is(fastest_in_sequence({}),
-            {"batch in 4", "weights in 2", "(tensor parallel)", "optimizer states in 8 (as ZeRO-1)"});
+            {"batch in 4", "weights in 2", "(tensor parallel)", "optimizer states in 8 (as ZeRO-2)"});
 }
 
 TEST(EmergenceTest, WithLittleMemoryWeightsAreStoredInPieces) {

@@ -35,12 +35,21 @@ training: {optimizer: adamw}
 
 std::string patterns_of(const std::string& more) { return parallelism_patterns(plan_by_keys(more)); }
 
+// Without micro-batches gradients wait for their update in its pieces, so stage 1 is stage 2. Exports say the same.
 TEST(ParallelismPatternsTest, StagesOfZeroAreNamed) {
   const auto zero = [](int stage) {
-    return patterns_of("parallel: {parallel_mode: data_parallel, zero: " + std::to_string(stage) + "}");
+    const std::string key = "parallel: {parallel_mode: data_parallel, zero: " + std::to_string(stage) + "}";
+    const std::string patterns = patterns_of(key);
+    const std::string exported = export_plan(plan_by_keys(key), "megatron").text;
+    for (const char* const name : {"ZeRO-1", "ZeRO-2", "ZeRO-3"}) {
+      const auto says = [&](const std::string& text) { return text.find(name) != std::string::npos; };
+      EXPECT_EQ(says(exported), says(patterns)) << name << " in " << exported;
+    }
+    return patterns;
   };
   EXPECT_EQ(zero(0), "batch in 8");
-  EXPECT_EQ(zero(1), "batch in 8, optimizer states in 8 (as ZeRO-1)");
+  EXPECT_EQ(zero(1), "batch in 8, optimizer states in 8 (as ZeRO-2)");
+  EXPECT_EQ(zero(2), "batch in 8, optimizer states in 8 (as ZeRO-2)");
   EXPECT_EQ(zero(3), "batch in 8, weights and optimizer states in 8 (as ZeRO-3)");
 }
 
