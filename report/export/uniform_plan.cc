@@ -8,6 +8,7 @@
 #include "graph/batch_factors.h"
 #include "graph/stored_updates.h"
 #include "graph/weights.h"
+#include "layouts/layout_axes.h"
 #include "report/export/exported_plan.h"
 #include "report/metrics/parallelism_patterns.h"
 
@@ -73,6 +74,33 @@ std::vector<ExportedEntry> operators_that_differ(const Plan& plan, const Degrees
   return entries.empty() ? others : entries;
 }
 
+/// The axes over which a kept weight is sharded that some operator of the backward pass takes gathered.
+std::vector<AxisRef> gathered_again(const Plan& plan, const TensorVersions& versions, VersionId kept) {
+  std::vector<Reader> readers(versions.all[kept].readers.begin(), versions.all[kept].readers.end());
+  for (const VersionId next : versions.all[kept].next) {
+    readers.insert(readers.end(), versions.all[next].readers.begin(), versions.all[next].readers.end());
+  }
+  std::vector<AxisRef> axes = cutting_axes(plan.versions[kept]);
+  std::erase_if(axes, [&](const AxisRef& axis) {
+    return std::ranges::all_of(readers, [&](const Reader& reader) {
+      const TensorLayout read =
+          operand_layout(plan.graph->operation(reader.op), plan.strategies[reader.op], plan.mesh, reader.operand);
+      return common_pieces({axis}, cutting_axes(read)) == axis.size;
+    });
+  });
+  std::ranges::sort(axes);
+  return joined(axes);
+}
+
+/// How a weight is kept that the degrees would shard again between the passes.
+std::string kept_text(const Plan& plan, const TensorVersions& versions, VersionId kept) {
+  const std::vector<AxisRef> again = gathered_again(plan, versions, kept);
+  if (again.empty()) return "gathered once, for forward and backward pass";
+  const std::string names = plan.mesh.to_string(again);
+  return fmt::format("kept in {} pieces, gathered again over {}", shards_text(plan.versions[kept]),
+                     again.size() == 1 ? names.substr(1, names.size() - 2) : names);
+}
+
 /// One entry for every parameter that is stored otherwise, or whose states are, or that is kept gathered.
 std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, const DegreesKind& kind,
                                                             const TensorVersions& versions) {
@@ -85,7 +113,7 @@ std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, co
     const bool is_stored_cache = version.kind == TensorVersion::Kind::kStored && is_cache(graph, version.tensor);
     const std::string pieces = is_stored_cache ? pieces_text(plan.versions[id]) : shards_text(plan.versions[id]);
     if (version.kind == TensorVersion::Kind::kKept) {
-      kept.push_back({tensor.name, "gathered once, for forward and backward pass", ""});
+      kept.push_back({tensor.name, kept_text(plan, versions, id), ""});
     } else if (tensor.kind == TensorKind::kParameter) {
       stored.push_back({tensor.name, fmt::format("stored in {}", pieces), ""});
     } else {
