@@ -346,7 +346,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
-  if (uniform.tensor > 1) refuse_other_networks(*plan.graph, "DeepSpeed's AutoTP", kept.differences);
+  refuse_other_networks(*plan.graph, "torchtitan", kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
@@ -402,6 +402,7 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
     kept.differences.push_back(fmt::format("products of {} multiply in f8", fmt::join(plan.model->fp8, ", ")));
   }
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
+  if (uniform.tensor > 1) refuse_other_networks(*plan.graph, "DeepSpeed's AutoTP", kept.differences);
   own.insert(own.end(), kept.differences.begin(), kept.differences.end());
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it, as plan.py beside your program:",

@@ -472,6 +472,29 @@ TEST(ExportTest, WhatIsLeftToTheProgramIsSaid) {
   }
 }
 
+/// All but DeepSpeed without its tensor parallelism bring their own models.
+TEST(ExportTest, NetworksThatAProgramDoesNotRunAreSaid) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+inputs: {x: [8, 4, 32, 32]}
+operators:
+  c:    {block: nn.Conv2d, in: x, out_channels: 4, kernel_size: 3}
+  loss: {op: ReduceMean, in: c}
+loss: loss
+training: {optimizer: sgd}
+parallel: {parallel_mode: data_parallel}
+)",
+                                                                   "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+  const auto says = [&](const char* target, const std::string& program) {
+    const std::string line = "the network: " + program + " runs transformers, and it has no attention\n";
+    return export_plan(plan, target).text.find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(says("megatron", "pretrain_gpt.py"));
+  EXPECT_TRUE(says("torchtitan", "torchtitan"));
+  EXPECT_TRUE(says("vllm", "vLLM"));
+  EXPECT_FALSE(says("deepspeed", "DeepSpeed's AutoTP"));
+}
+
 /// DTensor's convolution looks at the last dimension alone.
 TEST(ExportTest, ConvolutionsThatDTensorRefusesAreNamed) {
   const auto problems = [](const std::string& keys) {
