@@ -1,5 +1,6 @@
 // Frameworks that take a few degrees for the whole model. Sources of the options:
-//   Megatron-LM   megatron/training/arguments.py and the README of Megatron-FSDP
+//   Megatron-LM   megatron/training/arguments.py, megatron/core/transformer/transformer_config.py (cp_comm_type) and the
+//                 README of Megatron-FSDP
 //   torchtitan    the sections parallelism and training of its job configuration
 //   DeepSpeed     its configuration as JSON, or as the same dictionary
 //   vLLM          the engine arguments of `vllm serve`
@@ -18,6 +19,7 @@
 #include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
 #include "program/instruction_facts.h"
+#include "report/export/context_exchange.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/python_text.h"
@@ -245,6 +247,10 @@ void refuse_other_networks(const OperatorGraph& graph, const char* program, std:
     differences.push_back(fmt::format("the network: {} runs transformers, and it has no attention", program));
 }
 
+void append(const std::vector<std::string>& lines, std::vector<std::string>& differences) {
+  differences.insert(differences.end(), lines.begin(), lines.end());
+}
+
 /// Megatron-LM's name of a type.
 std::string_view megatron_name(DataType type) {
   switch (type) {
@@ -278,6 +284,10 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
   refuse_other_networks(*plan.graph, "pretrain_gpt.py", kept.differences);
+  ContextExchange exchange = context_exchange(plan, degrees);
+  if (exchange == ContextExchange::kHeads && !has_heads_for_all(*plan.graph, degrees))
+    exchange = ContextExchange::kKeys;
+  if (uniform.context > 1) append(other_exchanges(plan, degrees, exchange), kept.differences);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
@@ -291,6 +301,10 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
     options.push_back(fmt::format("--expert-model-parallel-size {}", uniform.experts));
     const std::int64_t of_each = uniform.tensor / common_pieces(degrees.tensor, degrees.experts);
     options.push_back(fmt::format("--expert-tensor-parallel-size {}", of_each));
+  }
+  if (uniform.context > 1) {  // by default keys and values go around a ring
+    const bool is_by_heads = exchange == ContextExchange::kHeads;
+    options.push_back(fmt::format("--cp-comm-type {}", is_by_heads ? "a2a" : "all_gather"));
   }
   if (degrees.sequence) options.emplace_back("--sequence-parallel");
   if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");
@@ -347,7 +361,9 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
   refuse_other_networks(*plan.graph, "torchtitan", kept.differences);
-  own.insert(own.end(), kept.differences.begin(), kept.differences.end());
+  // Its context parallelism gathers keys and values (context_parallel_rotate_method).
+  if (uniform.context > 1) append(other_exchanges(plan, degrees, ContextExchange::kKeys), kept.differences);
+  append(kept.differences, own);
   ExportedText result = opening(plan, degrees, uniform, planner,
                                 {"How to use it: source this file, then",
                                  "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
