@@ -1,3 +1,7 @@
+// Files are read as if anyone had written them: every number, shape and layout of the metadata is checked against the
+// file's own tensors before something is computed or allocated from it. Metadata are a flat list with several texts per
+// tensor, so they are first brought into a map.
+
 #include "simulator/checkpoint/checkpoint_form.h"
 
 #include <charconv>
