@@ -262,7 +262,7 @@ std::vector<std::optional<Baseline>> ModelPlanner::forced(const Plan& plan, Oper
       forced_choices(problem.problem, problem.operator_nodes[op], starts, options);
   const auto scheduled = [&](const Choice& choice) {
     Plan like;
-    like.options = options_;
+    like.options = plan.options;
     like.usable = usable();
     const Plan decided = this->decided(decisions_of(problem, choice), std::move(like));
     return Baseline{{}, decided.time, decided.memory.peak, decided.memory.peak <= usable()};
