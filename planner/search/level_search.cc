@@ -102,7 +102,7 @@ class RatioSearch {
     if (options_.start) weight_ = weight_for(*options_.start);
     if (is_soon_proven()) return result();
     search_sum_from(options_.start);
-    if (status_ != PlanStatus::kInfeasible && (!choice_ || sum_ >= kForbidden)) search_with_less_weight();
+    if (choice_ ? sum_ >= kForbidden : is_lost_) search_with_less_weight();
     if (!choice_ || !options_.wants_bound) return result();
     if (options_.first_answer) options_.first_answer(*choice_);
     if (is_bound_worth_a_search()) {
@@ -171,6 +171,7 @@ class RatioSearch {
     PlanResult found = search_.search(problem_, options);
     append(statistics_, found.statistics);
     bound_of_sum_ = found.lower_bound;
+    is_lost_ = !found.choice && found.status != PlanStatus::kInfeasible && !found.stopped_by;
     bound_ = std::max(bound_, std::max<std::int64_t>(0, found.lower_bound - most_computation(problem_)) / weight_);
     if (choice_ && (!found.choice || sum_ < found.cost)) return;  // the search before found more in less work
     status_ = found.status;
@@ -224,6 +225,7 @@ class RatioSearch {
   std::optional<Choice> choice_;
   PlanStatus status_ = PlanStatus::kNoPlanFound;
   std::int64_t weight_ = kFirst;             // of communication
+  bool is_lost_ = false;                     // the search ended, but what it forbade itself may be feasible
   std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the choice, and the last search's bound
   Picoseconds bound_ = 0;                    // on communication
   std::vector<StageStatistics> statistics_;

@@ -111,6 +111,7 @@ class FruitlessSearch : public Search {
  public:
   PlanResult search(const StrategyProblem&, const SearchOptions&) const override {
     PlanResult result;
+    result.stopped_by = Limit::kWork;
     result.lower_bound = (std::int64_t{1} << 16) * 40 + 30;
     return result;
   }
@@ -160,6 +161,28 @@ TEST(LevelSearchTest, RatioWithoutAPlanHasABoundOnCommunication) {
   const LevelResult result = search_level(problem, FruitlessSearch(), {});
   EXPECT_FALSE(result.choice);
   EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, 40}));
+}
+
+// Five seconds of communication, times the usual weight, are more than a cost may be. A start says so; without one the
+// search finds out.
+TEST(LevelSearchTest, RatioOfPlansThatCommunicateForLong) {
+  const std::int64_t second = 1'000'000'000'000;
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{0, 5 * second}, {0, 0}}}, {{{0, 0}, {0, 4 * second}}}};
+  problem.matrices = {{2, 2, {0, kForbidden, kForbidden, 0}}};
+  problem.nodes = {{StrategyTableId(0), {}}, {StrategyTableId(1), {}}, {StrategyTableId(1), {}}};
+  for (std::size_t i = 1; i < 3; ++i) problem.edges.push_back({NodeId(0), NodeId(i), MatrixId(0)});
+  Choice second_best;
+  second_best.strategy.resize(3, StrategyId(1));
+  for (const std::optional<Choice>& start : {std::optional<Choice>(), std::optional(second_best)}) {
+    LevelOptions options;
+    options.start = start;
+    const LevelResult result = search_level(problem, *make_search("auto"), options);
+    ASSERT_TRUE(result.choice);
+    EXPECT_EQ(evaluate(problem, *result.choice).cost.communication, 5 * second);
+    EXPECT_EQ(result.bound, (LevelValue{Level::kRatio, 5 * second}));
+    EXPECT_EQ(result.status, PlanStatus::kOptimal);
+  }
 }
 
 /// Returns the given answers and records the requests.
