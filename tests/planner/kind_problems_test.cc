@@ -39,7 +39,7 @@ TEST(KindProblemsTest, CommonDegreesAreStagesOfZeroBesideTensorsOfOneNode) {
 }
 
 TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
-  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x32", 8);
+  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x32", 4);
   const Plan plan = planner.plan(Level::kSpeed, "auto");
   GlobalDegrees degrees{{AxisRef{1, 1, 8}}, {}, false, 3};
   std::string why;
