@@ -11,13 +11,6 @@ constexpr std::int64_t kPartsPerMillion = 1'000'000;
 /// Units multiply blocks of this edge; a dimension that is shorter than a tile is padded to a multiple of it.
 constexpr std::int64_t kBlock = 8;
 
-bool walks(const TensorWalk& walk, std::uint32_t factor) {
-  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
-    if (dimension.window) return dimension.window->output == factor || dimension.window->offset == factor;
-    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
-  });
-}
-
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); }
 
 /// The edge of a tile along a dimension of `size`.

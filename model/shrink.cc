@@ -100,7 +100,7 @@ class Shrinker {
   }
 
   static std::int64_t real_part(const PaddedDim& dim, std::int64_t value) {
-    return std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<Wide>(value) * dim.real / dim.padded), 1);
+    return std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<Int128>(value) * dim.real / dim.padded), 1);
   }
 
   /// From which a dim may grow: a padded one has two positions that exist, and padding.
@@ -116,18 +116,18 @@ class Shrinker {
   std::optional<Model> read(const Values& values) {
     ++reads_;
     ModelOverrides overrides = model_.overrides;
-    std::map<std::int64_t, Wide> numerators;
-    std::map<std::string, std::pair<Wide, Wide>> followers;  // numerator and denominator
+    std::map<std::int64_t, Int128> numerators;
+    std::map<std::string, std::pair<Int128, Int128>> followers;  // numerator and denominator
     for (std::size_t d = 0; d < values.size(); ++d) {
       if (unknowns_[d].literals.empty()) set_dim(unknowns_[d].name, values[d], overrides);
       for (const std::string& name : unknowns_[d].followers) {
-        auto& [above, below] = followers.emplace(name, std::pair<Wide, Wide>(model_.dims.at(name), 1)).first->second;
+        auto& [above, below] = followers.try_emplace(name, model_.dims.at(name), 1).first->second;
         above *= values[d];
         below *= full_[d];
         if (std::max(above, below) > INT64_MAX) return std::nullopt;  // no size of a real model
       }
       for (const std::int64_t literal : unknowns_[d].literals) {
-        Wide& number = numerators.emplace(literal, literal).first->second;
+        Int128& number = numerators.emplace(literal, literal).first->second;
         if (number * values[d] % full_[d] != 0) return std::nullopt;
         number = number * values[d] / full_[d];
       }

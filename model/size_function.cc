@@ -23,20 +23,20 @@ void SizeFunction::set_scale(std::span<const std::int64_t> full_values) {
     for (int e = 0; e < exponents[d]; ++e) denominator *= full_values[d];
     for (int e = 0; e > exponents[d]; --e) numerator *= full_values[d];
     // Beyond any size of a real model: treat it as unknown rather than overflow.
-    const Wide limit = static_cast<Wide>(1) << 90;
+    const Int128 limit = static_cast<Int128>(1) << 90;
     if (numerator > limit || denominator > limit) is_monomial = false;
     if (!is_monomial) return;
   }
-  Wide a = numerator;
-  Wide b = denominator;
+  Int128 a = numerator;
+  Int128 b = denominator;
   while (b != 0) a = std::exchange(b, a % b);
   numerator /= a;
   denominator /= a;
 }
 
 std::optional<std::int64_t> SizeFunction::at(std::span<const std::int64_t> values) const {
-  Wide above = numerator;
-  Wide below = denominator;
+  Int128 above = numerator;
+  Int128 below = denominator;
   for (std::size_t d = 0; d < values.size(); ++d) {
     for (int e = 0; e < exponents[d]; ++e) above *= values[d];
     for (int e = 0; e > exponents[d]; --e) below *= values[d];

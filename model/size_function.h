@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/integer.h"
 #include "graph/operator_graph.h"
 #include "model/model.h"
 
 namespace shardplan {
-
-__extension__ typedef __int128 Wide;
 
 /// A size of a model as a function of unknowns (its dims), as far as doubling them one by one shows it. Almost all are
 /// monomials: scale * product of unknown^exponent. With B 32, H 768, heads 12: the size 2048 of B*64 is 64 * B, and the
@@ -24,8 +23,8 @@ struct SizeFunction {
   std::vector<int> exponents;  // by unknown
   std::set<std::size_t> dims;  // unknowns that it depends on at all
   bool is_monomial = true;
-  Wide numerator = 1;  // of the scale
-  Wide denominator = 1;
+  Int128 numerator = 1;  // of the scale
+  Int128 denominator = 1;
 
   /// Records that the size is `doubled` where unknown `d` is twice as large.
   void depend(std::size_t d, std::int64_t doubled);

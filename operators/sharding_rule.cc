@@ -54,6 +54,13 @@ std::string_view kind_text(const Factor& factor) {
 
 }  // namespace
 
+bool walks(const TensorWalk& walk, std::uint32_t factor) {
+  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
+    if (dimension.window) return dimension.window->output == factor || dimension.window->offset == factor;
+    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
+  });
+}
+
 std::optional<std::uint32_t> ShardingRule::find(std::string_view factor) const {
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (factors[i].name == factor) return static_cast<std::uint32_t>(i);

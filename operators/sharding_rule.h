@@ -51,6 +51,9 @@ struct DimensionWalk {
 };
 using TensorWalk = std::vector<DimensionWalk>;
 
+/// Whether a factor indexes any dimension, as one of a window as well.
+bool walks(const TensorWalk& walk, std::uint32_t factor);
+
 /// How one operator instance can be sharded. MatMul of [32, 64] and [64, 16]: factors m=32, k=64 (sum), n=16;
 /// operands m k, k n; result m n.
 ///

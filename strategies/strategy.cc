@@ -35,13 +35,6 @@ TensorLayout layout_of_walk(const Operation& operation, const Strategy& strategy
   return layout;
 }
 
-bool walks(const TensorWalk& walk, std::uint32_t factor) {
-  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
-    if (dimension.window) return dimension.window->output == factor || dimension.window->offset == factor;
-    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
-  });
-}
-
 const std::vector<std::vector<std::uint32_t>>& groups_of(const Operation& operation, const Strategy& strategy) {
   return strategy.reduction == Reduction::kSum ? operation.rule.linear : operation.rule.monotone;
 }

@@ -142,11 +142,6 @@ Shape strides_by_factor(const ShardingRule& rule, const TensorWalk& walk, const 
   return strides;
 }
 
-bool walks(const TensorWalk& walk, std::uint32_t factor) {
-  return std::ranges::any_of(
-      walk, [&](const DimensionWalk& d) { return std::ranges::find(d.factors, factor) != d.factors.end(); });
-}
-
 /// Extents and strides of some factors, as a loop nest.
 struct Loops {
   Shape extents;

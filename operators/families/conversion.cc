@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "operators/building/attributes.h"
 #include "operators/building/elementwise.h"
@@ -61,6 +62,33 @@ void accumulate_kernel(const KernelCall& call) {
   for (std::int64_t i = 0; i < size; ++i) call.results[0].data[i] = call.operands[0].data[i] / count;
 }
 
+OperatorType same_elements(std::string name) {
+  return {.name = std::move(name),
+          .signature = "x -> y",
+          .infer = infer_like_first,
+          .rule_text = "... -> ...",
+          .rule = elementwise_rule,
+          .linear = {{"x"}},
+          .monotone = {{"x"}},
+          .kernel = unary<same>,
+          .work = WorkKind::kView,
+          .flops_per_point = 0,
+          .moves_elements = true};
+}
+
+OperatorType identity() {
+  OperatorType type = same_elements("Identity");
+  type.gradient = identity_gradient;
+  return type;
+}
+
+OperatorType stop_gradient() {
+  OperatorType type = same_elements("StopGradient");
+  type.stops_gradient = true;
+  type.notes = "training  y counts as a constant: nothing before it is trained through it";
+  return type;
+}
+
 }  // namespace
 
 std::vector<OperatorType> conversion_operators() {
@@ -76,31 +104,8 @@ std::vector<OperatorType> conversion_operators() {
        .role = OperatorRole::kConversion,
        .moves_elements = true,
        .notes = "linear and monotone in x; only monotone to or from integers"},
-      {.name = "Identity",
-       .signature = "x -> y",
-       .infer = infer_like_first,
-       .rule_text = "... -> ...",
-       .rule = elementwise_rule,
-       .linear = {{"x"}},
-       .monotone = {{"x"}},
-       .kernel = unary<same>,
-       .gradient = identity_gradient,
-       .work = WorkKind::kView,
-       .flops_per_point = 0,
-       .moves_elements = true},
-      {.name = "StopGradient",
-       .signature = "x -> y",
-       .infer = infer_like_first,
-       .rule_text = "... -> ...",
-       .rule = elementwise_rule,
-       .linear = {{"x"}},
-       .monotone = {{"x"}},
-       .kernel = unary<same>,
-       .work = WorkKind::kView,
-       .flops_per_point = 0,
-       .moves_elements = true,
-       .stops_gradient = true,
-       .notes = "training  y counts as a constant: nothing before it is trained through it"},
+      identity(),
+      stop_gradient(),
       {.name = "Accumulate",
        .signature = "x -> sum",
        .attributes = {text("dtype", std::nullopt, "the sum's type"),

@@ -54,9 +54,8 @@ void IncumbentPlan::try_leaner(const std::vector<Decisions>& decisions) {
   const Picoseconds longest = hardly_longer();
   for (std::optional<Plan>& trial : candidates(decisions, longest)) {
     if (!trial || !is_leaner(*trial, longest)) continue;
-    plan_ = *std::move(trial);
     before_.reset();
-    ++taken_;
+    replace(*std::move(trial));
   }
 }
 
@@ -66,7 +65,7 @@ void IncumbentPlan::refine_order() {
   for (std::optional<Plan>& trial : scheduled(decisions, {.is_final = true})) {
     if (!trial) continue;
     if (is_leaner(*trial, hardly_longer())) {
-      plan_ = *std::move(trial);
+      replace(*std::move(trial));
     } else {
       take(*std::move(trial));
     }
@@ -95,6 +94,10 @@ void IncumbentPlan::take(Plan trial) {
   if (!is_better(trial, plan_) || (holds_more && !is_shorter(trial, step()))) return;
   before_.reset();
   if (!is_shorter(trial, step())) before_ = Decisions{plan_.strategies, plan_.versions};
+  replace(std::move(trial));
+}
+
+void IncumbentPlan::replace(Plan trial) {
   plan_ = std::move(trial);
   ++taken_;
 }

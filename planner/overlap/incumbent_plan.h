@@ -60,6 +60,7 @@ class IncumbentPlan {
   std::vector<std::optional<Plan>> candidates(const std::vector<Decisions>& decisions,
                                               std::optional<Picoseconds> step_to_beat);
   void take(Plan trial);
+  void replace(Plan trial);
 
   Plan plan_;
   std::optional<Decisions> before_;  // of the plan before that one, if its step is hardly longer

@@ -8,12 +8,6 @@
 namespace shardplan {
 namespace {
 
-bool walks(const TensorWalk& walk, std::uint32_t factor) {
-  return std::any_of(walk.begin(), walk.end(), [&](const DimensionWalk& dimension) {
-    return std::find(dimension.factors.begin(), dimension.factors.end(), factor) != dimension.factors.end();
-  });
-}
-
 /// Groups of tensors that one numbering runs through.
 class NumberedGroups {
  public:

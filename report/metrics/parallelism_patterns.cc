@@ -145,20 +145,13 @@ struct ProductCut {
   bool operator==(const ProductCut&) const = default;
 };
 
-bool has_factor(const TensorWalk& walk, std::uint32_t factor) {
-  return std::ranges::any_of(walk, [&](const DimensionWalk& dimension) {
-    const bool is_slid = dimension.window && dimension.window->output == factor;
-    return is_slid || std::ranges::count(dimension.factors, factor) > 0;
-  });
-}
-
 /// The factor of a product's batch. Where it cannot be followed, as past sums over the edges that end in a node, it is
 /// the first dimension of the result if that has the batch's size and the operand `weight` has none of it.
 std::optional<std::uint32_t> batch_of_product(const ShardingRule& rule, std::size_t weight,
                                               const std::optional<std::uint32_t>& followed, std::int64_t batch_size) {
   if (followed) return followed;
   const std::optional<std::uint32_t> first = leading_factor(rule.results[0]);
-  if (!first || rule.factors[*first].size != batch_size || has_factor(rule.operands[weight], *first)) return {};
+  if (!first || rule.factors[*first].size != batch_size || walks(rule.operands[weight], *first)) return {};
   return first;
 }
 
@@ -178,7 +171,7 @@ ProductCut product_cut(const Plan& plan, OperatorId id, std::size_t weight, cons
     const bool is_slid = std::ranges::any_of(operation.rule.operands[0], [&](const DimensionWalk& dimension) {
       return dimension.window && dimension.window->output == *second;
     });
-    if (!is_slid && !has_factor(operation.rule.operands[weight], *second)) cut.sequence = axes_of_factor(second);
+    if (!is_slid && !walks(operation.rule.operands[weight], *second)) cut.sequence = axes_of_factor(second);
   }
   const TensorLayout read = operand_layout(operation, strategy, plan.mesh, weight);
   cut.weights = without(without(sorted_cutting_axes(read), axes_of_factor(stacked)), cut.batch);

@@ -80,7 +80,7 @@ Indices positions(const ShardingRule& rule, const TensorWalk& walk, const Shape&
   return indices;
 }
 
-bool walks(const TensorWalk& walk, std::uint32_t factor) {
+bool has_factor(const TensorWalk& walk, std::uint32_t factor) {
   for (const DimensionWalk& d : walk) {
     if (std::ranges::find(d.factors, factor) != d.factors.end()) return true;
   }
@@ -190,7 +190,7 @@ ShardedRun run_kernel(const Operation& operation, const std::vector<Values>& ope
       const AxisUse& use = assignment.uses[a];
       if (use.kind == AxisUse::Kind::kFactor) {
         const auto f = rule.find(use.factor);
-        if (!f || rule.factors[*f].kind != FactorKind::kReduction || walks(rule.results[r], *f)) continue;
+        if (!f || rule.factors[*f].kind != FactorKind::kReduction || has_factor(rule.results[r], *f)) continue;
         assemblies[r].reduction = rule.factors[*f].reduction;
         assemblies[r].axes.push_back(a);
       } else if (use.kind != AxisUse::Kind::kNothing) {
