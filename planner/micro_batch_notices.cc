@@ -100,15 +100,16 @@ std::vector<std::string> micro_batch_notices(const Model& model) {
   const BatchUse batch(model.graph, whole.graph, count);
   std::vector<std::string> notices;
   if (const std::optional<OperatorId> op = batch.other_than_mean()) {
-    notices.push_back(fmt::format(
-        "micro_batches changes what is trained: {} ({}) makes the loss another one than a mean over the batch, and a "
-        "step takes the mean of the losses of {} micro-batches",
-        model.graph.operators()[*op].name, model.graph.operation(*op).type->name, count));
+    notices.push_back(
+        fmt::format("micro_batches changes what is trained: a step takes the mean of the losses of {} micro-batches, "
+                    "but the loss is "
+                    "not a mean over the batch: {} is a {}; use ReduceMean, or train without micro_batches",
+                    count, model.graph.operators()[*op].name, model.graph.operation(*op).type->name));
   }
   if (const std::optional<TensorId> tensor = batch.squared()) {
     notices.push_back(fmt::format(
-        "micro_batches changes what is trained: {} {} relates the samples of a batch to each other, and those of a "
-        "micro-batch are {}",
+        "micro_batches changes what is trained: {} {} pairs every sample of the batch with every other, but {} of a "
+        "micro-batch pairs only its own samples; to keep all pairs, train without micro_batches",
         model.graph.tensor(*tensor).name, to_string(whole.graph.tensor(*tensor).type.shape),
         to_string(model.graph.tensor(*tensor).type.shape)));
   }

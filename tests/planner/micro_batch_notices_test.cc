@@ -30,8 +30,8 @@ TEST(MicroBatchNoticesTest, ALossThatIsAMeanOverTheBatchNeedsNone) {
 TEST(MicroBatchNoticesTest, ASumIsNoMean) {
   const std::string sum = "  d: {op: Sub, in: [p, y]}\n  q: {op: Square, in: d}\n  s: {op: ReduceSum, in: q}\n";
   const Notices expected = {
-      "micro_batches changes what is trained: s (ReduceSum) makes the loss another one than a mean over the batch, and "
-      "a step takes the mean of the losses of 4 micro-batches"};
+      "micro_batches changes what is trained: a step takes the mean of the losses of 4 micro-batches, but the loss is "
+      "not a mean over the batch: s is a ReduceSum; use ReduceMean, or train without micro_batches"};
   EXPECT_EQ(notices_of(sum + "  loss: {op: Mul, in: [s, 0.5]}\n"), expected);
   EXPECT_EQ(notices_of(sum + "  loss: {op: RealDiv, in: [s, 64]}\n"), expected) << "64 is not the micro-batch";
   EXPECT_EQ(notices_of(sum + "  loss: {op: Mul, in: [s, 0.5]}\n", "1"), Notices());
@@ -41,8 +41,9 @@ TEST(MicroBatchNoticesTest, SamplesThatAreComparedWithEachOtherSeeFewer) {
   EXPECT_EQ(notices_of("  logits: {op: MatMul, in: [p, y], transpose_b: true}\n"
                        "  soft:   {op: LogSoftmax, in: logits}\n"
                        "  loss:   {op: ReduceMean, in: soft}\n"),
-            Notices{"micro_batches changes what is trained: logits [64, 64] relates the samples of a batch to each "
-                    "other, and those of a micro-batch are [16, 16]"});
+            Notices{"micro_batches changes what is trained: logits [64, 64] pairs every sample of the batch with every "
+                    "other, but [16, 16] of a micro-batch pairs only its own samples; to keep all pairs, train without "
+                    "micro_batches"});
 }
 
 }  // namespace
