@@ -138,7 +138,7 @@ TEST(EmergenceTest, NoPlanMadeByHandIsCheaper) {
 // The search does not see the memory of redistributions: if no other plan fits, one that fits in less is accepted.
 TEST(EmergenceTest, MoreMemoryNeverMakesAPlanFitLess) {
   const Dims long_sequence = {{"B", 1}, {"S", 4096}, {"H", 4096}, {"F", 16384}};
-  for (const Bytes capacity : {560 * kMiB, 470 * kMiB, 430 * kMiB, 410 * kMiB}) {
+  for (const Bytes capacity : {470 * kMiB, 410 * kMiB}) {
     const Plan plan = fastest(long_sequence, capacity);
     EXPECT_TRUE(plan.status == PlanStatus::kOptimal || plan.status == PlanStatus::kFeasible) << capacity / kMiB;
     EXPECT_LE(plan.memory.peak, capacity) << capacity / kMiB;

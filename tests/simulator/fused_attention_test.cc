@@ -229,7 +229,7 @@ TEST(FusedAttention, IsProvenWithBiasesGroupsAndParts) {
 
 TEST(FusedAttention, IsPlannedAndProvenWithItsDropout) {
   const auto model =
-      std::make_shared<const Model>(model_of(fused(text_of("configs/gpt2-small.yaml", true)), {{"L", 2}}));
+      std::make_shared<const Model>(model_of(fused(text_of("configs/gpt2-small.yaml", true)), {{"L", 1}, {"V", 512}}));
   const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), {}).plan(Level::kSpeed, "auto");
   EXPECT_TRUE(prove(plan, {.validation = {.steps = 1}}).is_proven());
 }
