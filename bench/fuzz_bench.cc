@@ -11,13 +11,12 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <charconv>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
 
+#include "base/parse_number.h"
 #include "base/yaml.h"
 #include "tests/fuzz/guard.h"
 #include "tests/fuzz/targets.h"
@@ -38,20 +37,18 @@ bool read(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     const char* const value = argv[i + 1];
-    const char* const end = value + std::strlen(value);
-    std::uint64_t number = 0;
     if (name == "--only" || name == "--file") {
       (name == "--only" ? arguments.only : arguments.file) = value;
       continue;
     }
-    const auto [stop, fault] = std::from_chars(value, end, number);
-    if (fault != std::errc() || stop != end) return false;
+    const auto number = parse_number<std::uint64_t>(value);
+    if (!number) return false;
     if (name == "--seconds") {
-      arguments.seconds = static_cast<double>(number);
+      arguments.seconds = static_cast<double>(*number);
     } else if (name == "--cases") {
-      arguments.cases = number;
+      arguments.cases = *number;
     } else if (name == "--seed") {
-      arguments.seed = number;
+      arguments.seed = *number;
     } else if (name == "--show") {
       arguments.show = number;
     } else {

@@ -8,11 +8,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "base/shortened.h"
 #include "cli/help.h"
 
@@ -46,15 +46,12 @@ std::string one_of_text(const std::vector<std::string>& words) {
 
 template <class T>
 std::string set_number(const std::string& text, const Check& check, T& target) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, fault] = std::from_chars(text.data(), end, value);
-  const double number = static_cast<double>(value);
-  const bool is_fit = fault == std::errc() && stop == end && std::isfinite(number) &&
-                      (!check.is_positive || number > 0) && (!check.least || number >= *check.least) &&
-                      (!check.most || number <= *check.most);
+  const std::optional<T> value = parse_number<T>(text);
+  const double number = static_cast<double>(value.value_or(T{}));
+  const bool is_fit = value && std::isfinite(number) && (!check.is_positive || number > 0) &&
+                      (!check.least || number >= *check.least) && (!check.most || number <= *check.most);
   if (is_fit) {
-    target = value;
+    target = *value;
     return "";
   }
   Check shown = check;

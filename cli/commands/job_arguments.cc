@@ -1,9 +1,9 @@
 #include "cli/commands/job_arguments.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "cli/interrupt.h"
 
 namespace shardplan {
@@ -19,12 +19,11 @@ std::optional<std::string> variable(const char* name) {
 }
 
 int number_of(const std::string& text, const char* name, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+  const auto value = parse_number<int>(text);
+  if (!value || *value < least || *value > most) {
     throw InputError(SourcePlace{}, "{} is '{}'; expected a whole number from {} to {}", name, text, least, most);
   }
-  return value;
+  return *value;
 }
 
 int number_of_job(const std::optional<int>& given, const char* option, const char* name, int least, int most) {

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <thread>
 
+#include "base/parse_number.h"
 #include "base/until_exit.h"
 #include "base/write_files.h"
 #include "cli/commands/commands.h"
@@ -48,14 +48,12 @@ std::string rank_ir(std::int64_t rank) { return fmt::format("rank_{}/step_parall
 /// The requested rank, or all.
 std::vector<std::int64_t> ranks_of(const std::string& text, std::int64_t num_devices) {
   std::vector<std::int64_t> ranks;
-  std::int64_t rank = -1;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  const bool is_number = error == std::errc() && stop == text.data() + text.size();
-  if (text != "all" && (!is_number || rank < 0 || rank >= num_devices)) {
+  const auto number = parse_number<std::int64_t>(text);
+  if (text != "all" && (!number || *number < 0 || *number >= num_devices)) {
     throw InputError(SourcePlace{}, "--rank {}: there are ranks 0 to {}, or all", text, num_devices - 1);
   }
-  if (is_number) return {rank};
-  for (rank = 0; rank < num_devices; ++rank) ranks.push_back(rank);
+  if (number) return {*number};
+  for (std::int64_t rank = 0; rank < num_devices; ++rank) ranks.push_back(rank);
   return ranks;
 }
 

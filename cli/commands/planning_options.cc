@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "base/shortened.h"
 #include "base/write_files.h"
 #include "base/yaml.h"
@@ -33,14 +33,12 @@ ModelOverrides overrides(const PlanningArguments& arguments) {
   ModelOverrides result;
   for (const std::string& text : arguments.dims) {
     const std::size_t equals = text.find('=');
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
-    const auto [stop, error] = std::from_chars(begin, end, value);
-    if (equals == 0 || equals == std::string::npos || error != std::errc() || stop != end || value < 1) {
+    const bool has_both = equals != 0 && equals != std::string::npos;
+    const auto size = has_both ? parse_number<std::int64_t>(std::string_view(text).substr(equals + 1)) : std::nullopt;
+    if (!size || *size < 1) {
       throw InputError(SourcePlace{}, "--dim {}: expected NAME=SIZE with a whole number of at least 1, as B=16", text);
     }
-    result.dims[text.substr(0, equals)] = value;
+    result.dims[text.substr(0, equals)] = *size;
   }
   for (const std::string& text : arguments.strategies) {
     const std::size_t equals = text.find('=');

@@ -1,9 +1,8 @@
 #include "cli/commands/tensor_arguments.h"
 
-#include <charconv>
-
 #include "base/error.h"
 #include "base/integer.h"
+#include "base/parse_number.h"
 #include "base/shortened.h"
 
 namespace shardplan {
@@ -18,13 +17,12 @@ std::vector<std::int64_t> parse_list(const std::string& option, const std::strin
     std::string_view item = rest.substr(0, end);
     while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
     while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    std::int64_t value = 0;
-    const auto [stop, fault] = std::from_chars(item.data(), item.data() + item.size(), value);
-    if (item.empty() || fault != std::errc() || stop != item.data() + item.size() || value < least) {
+    const auto value = parse_number<std::int64_t>(item);
+    if (!value || *value < least) {
       throw InputError({}, "{} {}: found '{}'; expected whole numbers of at least {}", option, shortened(text),
                        shortened(item), least);
     }
-    items.push_back(value);
+    items.push_back(*value);
     if (end == rest.size()) break;
     rest.remove_prefix(end + 1);
     if (rest.empty()) throw InputError({}, "{} {}: ends in a separator", option, shortened(text));

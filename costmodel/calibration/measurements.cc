@@ -1,9 +1,9 @@
 #include "costmodel/calibration/measurements.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "base/yaml.h"
 #include "costmodel/cluster/quantity.h"
 #include "model/syntax/attribute_reader.h"
@@ -83,10 +83,9 @@ class MeasurementReader {
   }
 
   static std::int64_t parse_size(std::string_view text) {
-    const bool is_number = !text.empty() && text.size() <= 15 &&
-                           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!is_number) throw InputError(SourcePlace{}, "'{}' is not a whole number", text);
-    return std::strtoll(std::string(text).c_str(), nullptr, 10);
+    const auto size = text.size() <= 15 ? parse_number<std::int64_t>(text) : std::nullopt;
+    if (!size || *size < 0) throw InputError(SourcePlace{}, "'{}' is not a whole number", text);
+    return *size;
   }
 
   DataType data_type(const YamlNode& node) {

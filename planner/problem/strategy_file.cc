@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/json_tree.h"
+#include "base/parse_number.h"
 #include "base/yaml.h"
 #include "layouts/uneven.h"
 
@@ -215,10 +215,11 @@ class StrategyFileReader {
         strategy.reduction == Reduction::kSum ? operation.rule.linear.size() : operation.rule.monotone.size();
     const JsonNode* group = node.find("group");
     const std::string text = group != nullptr && group->kind == JsonNode::Kind::kNumber ? group->text : "";
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), strategy.group);
-    if (text.empty() || error != std::errc() || stop != text.data() + text.size() || strategy.group >= groups) {
+    const auto number = parse_number<decltype(strategy.group)>(text);
+    if (!number || *number >= groups) {
       fault(place_of(node, "group"), "{}.partial: no operands of this group pass a partial result on", name);
     }
+    strategy.group = *number;
   }
 
   void read_tensor(const JsonMember& member, TensorKind kind, const char* word) {

@@ -6,11 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "graph/folded_names.h"
 #include "graph/weights.h"
 #include "layouts/layout_axes.h"
@@ -163,9 +163,7 @@ std::vector<std::int64_t> indices_of(std::string_view name) {
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
     name.remove_prefix(std::min(part.size() + 1, name.size()));
-    std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error == std::errc() && stop == part.data() + part.size()) indices.push_back(value);
+    if (const auto index = parse_number<std::int64_t>(part)) indices.push_back(*index);
   }
   return indices;
 }

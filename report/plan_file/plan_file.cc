@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "base/error.h"
 #include "base/json_tree.h"
+#include "base/parse_number.h"
 #include "layouts/uneven.h"
 #include "report/local_report.h"
 #include "report/plan_file/plan_json.h"
@@ -111,11 +111,7 @@ class Node {
   /// Empty if the value is not a number or out of the type's range.
   template <class Number>
   std::optional<Number> number_as() const {
-    Number number{};
-    const char* const end = value_.text.data() + value_.text.size();
-    if (value_.kind != JsonNode::Kind::kNumber) return std::nullopt;
-    const auto [stop, fault] = std::from_chars(value_.text.data(), end, number);
-    return fault == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+    return value_.kind == JsonNode::Kind::kNumber ? parse_number<Number>(value_.text) : std::nullopt;
   }
 
   const JsonNode& value_;

@@ -1,11 +1,11 @@
 #include "simulator/checkpoint/checkpoint_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 
 namespace shardplan {
 namespace {
@@ -16,11 +16,7 @@ constexpr std::string_view kExtension = ".safetensors";
 
 /// The value of a text that consists of digits only.
 std::optional<std::int64_t> parse_digits(std::string_view text) {
-  std::int64_t value = 0;
-  const bool is_number = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (!is_number || text.empty() || error != std::errc()) return std::nullopt;
-  return value;
+  return text.starts_with('-') ? std::nullopt : parse_number<std::int64_t>(text);
 }
 
 /// The step in a checkpoint's name.

@@ -4,12 +4,12 @@
 
 #include "simulator/checkpoint/checkpoint_form.h"
 
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "base/shortened.h"
 #include "layouts/uneven.h"
 
@@ -19,14 +19,6 @@ namespace {
 constexpr char kFormat[] = "shardplan.checkpoint/1";
 constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr double kMostElements = 1e18;
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// "[512, 784]".
 std::optional<Shape> parse_shape(std::string_view text) {

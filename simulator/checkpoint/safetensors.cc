@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/json_tree.h"
+#include "base/parse_number.h"
 #include "base/shortened.h"
 
 // Reader and writer stream: only the header is held in memory, data pass through in pieces. All sizes and offsets of a
@@ -69,14 +69,12 @@ const JsonNode& member(const JsonNode& object, std::string_view key, JsonNode::K
 }
 
 std::int64_t whole(const JsonNode& node, const std::string& tensor, const char* key) {
-  std::int64_t value = -1;
-  const char* end = node.text.data() + node.text.size();
-  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
-  if (node.kind != JsonNode::Kind::kNumber || error != std::errc() || stop != end || value < 0) {
+  const auto value = parse_number<std::int64_t>(node.text);
+  if (node.kind != JsonNode::Kind::kNumber || !value || *value < 0) {
     throw InputError(node.place, "tensor '{}': {} has {}; expected whole numbers of at least 0", tensor, key,
                      describe(node));
   }
-  return value;
+  return *value;
 }
 
 SafetensorsEntry read_entry(const std::string& name, const JsonNode& node) {

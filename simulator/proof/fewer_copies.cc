@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
@@ -22,6 +21,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "graph/folded_names.h"
 #include "model/model_source.h"
 #include "model/planned_model.h"
@@ -42,10 +42,9 @@ bool is_digits(std::string_view part) {
 }
 
 std::int64_t number_of(std::string_view digits) {
-  std::int64_t value = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (read.ec != std::errc()) throw NotTheSame();
-  return value;
+  const auto number = parse_number<std::int64_t>(digits);
+  if (!number) throw NotTheSame();
+  return *number;
 }
 
 /// A number in a name: the `length` characters at `begin`, which are the index of a repeat's copy.

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "simulator/execute/reference.h"
 #include "simulator/workers/transport.h"
 
@@ -29,13 +29,6 @@ constexpr int kMostRefusals = 100;          // of workers that come too late; fu
 constexpr int kMostNamedWorkers = 8;        // of missing workers
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-std::optional<int> number_in(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
 
 class Scheduler {
  public:
@@ -109,8 +102,9 @@ class Scheduler {
   }
 
   static bool is_hello(const MessageParts& message) {
-    return message.size() == 5 && message[0] == job_word::kHello && (message[1].empty() || number_in(message[1])) &&
-           number_in(message[2]) && message[3].starts_with("tcp://");
+    return message.size() == 5 && message[0] == job_word::kHello &&
+           (message[1].empty() || parse_number<int>(message[1])) && parse_number<int>(message[2]) &&
+           message[3].starts_with("tcp://");
   }
 
   [[noreturn]] void throw_missing() const {
@@ -152,10 +146,10 @@ class Scheduler {
     } catch (const InputError&) {
       return;  // not one of our workers
     }
-    const std::optional<int> rank = number_in(hello[1]);
+    const std::optional<int> rank = parse_number<int>(hello[1]);
     const Worker* const other = rank ? holder_of(*rank) : nullptr;
     workers_.push_back(worker);  // so that it also receives the error
-    if (const std::optional<int> count = number_in(hello[2]); count != options_.workers) {
+    if (const std::optional<int> count = parse_number<int>(hello[2]); count != options_.workers) {
       throw InputError(SourcePlace{}, "a worker comes for a job of {} workers; this one has {}", *count,
                        options_.workers);
     }
@@ -205,7 +199,7 @@ class Scheduler {
         refuse(event->message, fmt::format("all {} workers are here already", options_.workers));
         continue;
       }
-      const std::optional<int> rank = number_in(event->message[1]);
+      const std::optional<int> rank = parse_number<int>(event->message[1]);
       if (!rank || *rank < 0 || *rank >= options_.workers) continue;
       Worker& worker = workers_[static_cast<std::size_t>(*rank)];
       if (word == job_word::kFailed && event->message.size() == 3) {

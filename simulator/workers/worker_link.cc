@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <limits>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "simulator/execute/reference.h"
 
 namespace shardplan {
@@ -26,14 +26,6 @@ constexpr std::int64_t kLeastMessage = 1 << 16;  // above the size of any messag
 
 double waited_since(LinkClock::time_point begin) {
   return std::chrono::duration<double>(LinkClock::now() - begin).count();
-}
-
-template <class Number>
-std::optional<Number> parsed(const std::string& text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
 }
 
 std::string part_of_buffer(const TensorValues& buffer) {
@@ -119,7 +111,7 @@ void WorkerLink::hear_the_reason(double seconds) {
 }
 
 void WorkerLink::take_welcome(const MessageParts& message) {
-  const std::optional<int> rank = parsed<int>(message[1]);
+  const std::optional<int> rank = parse_number<int>(message[1]);
   const std::size_t workers = message.size() - 2;
   if (!rank || *rank < 0 || workers != static_cast<std::size_t>(options_.workers) || *rank >= options_.workers) {
     throw InputError(SourcePlace{}, "the scheduler's answer makes no sense");
@@ -137,11 +129,11 @@ void WorkerLink::take(MessageParts& message) {
   if (word == job_word::kBye) is_over_ = is_done_;
   if (word == job_word::kWelcome && rank_ < 0 && message.size() > 2) return take_welcome(message);
   if (message.size() < 2) return;
-  const std::optional<int> from = parsed<int>(message[1]);
+  const std::optional<int> from = parse_number<int>(message[1]);
   if (!from || *from < 0 || *from >= options_.workers || *from == rank_) return;
   if (word == job_word::kHere) here_.insert(*from);
   if (message.size() < 3) return;
-  const std::optional<std::size_t> instruction = parsed<std::size_t>(message[2]);
+  const std::optional<std::size_t> instruction = parse_number<std::size_t>(message[2]);
   if (!instruction) return;
   if (word == job_word::kTaken) taken_[*from] = *instruction;
   if (word != job_word::kData) return;
