@@ -26,6 +26,10 @@ constexpr double kCostsOfChange[] = {1e-3, 1e-5};
 constexpr double kLeastTime = 1e5;  // picoseconds; below it two start-ups are alike
 /// A constant is fitted if half of it, or its given value, would change some modelled time by more than this share.
 constexpr double kDecides = 0.02;
+/// With an efficiency of 1, times that are longer than measured by more than this share are above the peak in the file.
+constexpr double kTooSlow = 0.05;
+/// A constant has moved far if it changed by a factor of e^kFar; going back must leave less than this part of the deviations.
+constexpr double kFar = 1.5, kClearlyLess = 0.9;
 
 /// One constant of a cluster that may be fitted.
 struct Constant {
@@ -33,6 +37,7 @@ struct Constant {
   std::int64_t* value;
   bool is_share;              // in parts per million, at most 1'000'000; else a time in picoseconds
   bool is_of_device = false;  // decided by operators; else by collectives
+  bool is_left_out = false;   // of the file, where it follows efficiency.matmul
 };
 
 std::vector<Constant> constants_of(Cluster& cluster) {
@@ -43,10 +48,11 @@ std::vector<Constant> constants_of(Cluster& cluster) {
   for (const auto& [name, member] : kOptionalEfficiencies) {
     std::optional<std::int64_t>& efficiency = device.*member;
     // One that is left out gets a value of its own, so that it can be fitted.
-    if (!efficiency) efficiency = device.matmul_efficiency_ppm;
-    constants.push_back({fmt::format("efficiency.{}", name), &*efficiency, true, true});
+    const bool is_left_out = !efficiency;
+    if (is_left_out) efficiency = device.matmul_efficiency_ppm;
+    constants.push_back({fmt::format("efficiency.{}", name), &*efficiency, true, true, is_left_out});
   }
-  if (cluster.collectives.launch > 0) constants.push_back({"collectives.launch", &cluster.collectives.launch, false});
+  constants.push_back({"collectives.launch", &cluster.collectives.launch, false});
   for (ClusterLevel& level : cluster.levels) {
     constants.push_back({level.name + ".latency", &level.latency, false});
     constants.push_back({level.name + ".efficiency", &level.efficiency_ppm, true});
@@ -72,7 +78,9 @@ Picoseconds modelled(const RooflineCosts& costs, const CollectiveMeasurement& me
 }  // namespace
 
 std::vector<Picoseconds> modelled_times(const Cluster& cluster, const Measurements& measurements) {
-  const RooflineCosts costs(cluster, make_mesh(cluster));
+  Cluster in_order = cluster;
+  in_order.position_of_rank.clear();  // measured are groups of a level, wherever ranks stand
+  const RooflineCosts costs(in_order, make_mesh(in_order));
   std::vector<Picoseconds> times;
   for (const OperatorMeasurement& measured : measurements.operators) times.push_back(modelled(costs, measured));
   for (const CollectiveMeasurement& measured : measurements.collectives) times.push_back(modelled(costs, measured));
@@ -94,19 +102,35 @@ class Fit {
     for (const double cost : kCostsOfChange) {
       cost_of_change_ = cost;
       error_ = error();
-      for (std::int64_t share = kWholeShare / 2; share >= 20; share /= 2) {
-        // A valley between two constants (a start-up and a rate) is followed as long as it descends.
-        for (int round = 0; round < kMostRounds && move_all(share); ++round) {
-        }
-      }
+      descend(kWholeShare / 2);
+    }
+    while (go_back()) {
     }
   }
 
   /// True if some measured time depends on the constant; otherwise it gets its given value back.
   bool is_decided(std::size_t index) {
-    const std::int64_t value = *constants_[index].value;
+    const Constant& constant = constants_[index];
+    const std::int64_t value = *constant.value;
     if (changes_times(index, std::max<std::int64_t>(1, value / 2)) || changes_times(index, given_[index])) return true;
-    *constants_[index].value = given_[index];
+    if (constant.is_left_out && changes_times(index, cluster_.device.matmul_efficiency_ppm)) return true;
+    *constant.value = given_[index];
+    return false;
+  }
+
+  /// True if the constant is an efficiency of 1 and what depends on it was measured in less time than that allows.
+  bool is_too_slow(std::size_t index) {
+    const Constant& constant = constants_[index];
+    if (!constant.is_share || *constant.value < kWholeShare) return false;
+    const std::vector<Picoseconds> now = modelled_times(cluster_, measurements_);
+    *constant.value /= 2;
+    const std::vector<Picoseconds> then = modelled_times(cluster_, measurements_);
+    *constant.value = kWholeShare;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const double modelled = static_cast<double>(now[i]);
+      const bool depends = static_cast<double>(then[i]) > (1 + kDecides) * modelled;
+      if (depends && modelled > (1 + kTooSlow) * static_cast<double>(measured_[i])) return true;
+    }
     return false;
   }
 
@@ -117,6 +141,48 @@ class Fit {
  private:
   static constexpr int kMostRounds = 60;
 
+  void descend(std::int64_t share) {
+    for (; share >= 20; share /= 2) {
+      // A valley between two constants (a start-up and a rate) is followed as long as it descends.
+      for (int round = 0; round < kMostRounds && move_all(share); ++round) {
+      }
+    }
+  }
+
+  /// A constant that moved far may have taken what others explain better: each such is put back to its given value until the
+  /// others have taken that over. Returns whether that is better for one.
+  bool go_back() {
+    for (std::size_t i = 0; i < constants_.size(); ++i) {
+      if (std::abs(std::log(factor_of_change(i))) < kFar) continue;
+      const double before = error_;
+      const std::vector<std::int64_t> found = values();
+      *constants_[i].value = given_[i];
+      error_ = error();
+      held_ = &constants_[i];
+      descend(kWholeShare / 2);
+      held_ = nullptr;
+      descend(kWholeShare / 8);
+      if (error_ < kClearlyLess * before) return true;
+      set_values(found);
+      error_ = before;
+    }
+    return false;
+  }
+
+  double factor_of_change(std::size_t i) const {
+    const double least = constants_[i].is_share ? 0 : kLeastTime;
+    return (static_cast<double>(*constants_[i].value) + least) / (static_cast<double>(given_[i]) + least);
+  }
+
+  std::vector<std::int64_t> values() const {
+    std::vector<std::int64_t> all;
+    for (const Constant& constant : constants_) all.push_back(*constant.value);
+    return all;
+  }
+  void set_values(const std::vector<std::int64_t>& all) {
+    for (std::size_t i = 0; i < constants_.size(); ++i) *constants_[i].value = all[i];
+  }
+
   double error() const {
     const std::vector<Picoseconds> times = modelled_times(cluster_, measurements_);
     double sum = 0;
@@ -126,10 +192,8 @@ class Fit {
       sum += difference * difference;
     }
     for (std::size_t i = 0; i < constants_.size(); ++i) {
-      const double least = constants_[i].is_share ? 0 : kLeastTime;
-      const double factor =
-          (static_cast<double>(*constants_[i].value) + least) / (static_cast<double>(given_[i]) + least);
-      sum += cost_of_change_ * std::log(factor) * std::log(factor);
+      const double change = std::log(factor_of_change(i));
+      sum += cost_of_change_ * change * change;
     }
     return sum;
   }
@@ -148,10 +212,9 @@ class Fit {
   }
 
   bool move_all(std::int64_t share) {
-    std::vector<std::int64_t> before;
-    for (const Constant& constant : constants_) before.push_back(*constant.value);
+    const std::vector<std::int64_t> before = values();
     bool any = false;
-    for (const Constant& constant : constants_) any = move(constant, share) || any;
+    for (const Constant& constant : constants_) any = (&constant != held_ && move(constant, share)) || any;
     if (any) move_on(before);
     return any;
   }
@@ -184,10 +247,9 @@ class Fit {
 
   /// Another step in the direction in which all of them moved together.
   void move_on(const std::vector<std::int64_t>& before) {
-    std::vector<std::int64_t> now;
+    const std::vector<std::int64_t> now = values();
     for (std::size_t i = 0; i < constants_.size(); ++i) {
       const Constant& constant = constants_[i];
-      now.push_back(*constant.value);
       const std::int64_t further = std::max<std::int64_t>(constant.is_share ? 1 : 0, 2 * now[i] - before[i]);
       *constant.value = constant.is_share ? std::min(further, kWholeShare) : further;
     }
@@ -196,7 +258,7 @@ class Fit {
       error_ = with;
       return;
     }
-    for (std::size_t i = 0; i < constants_.size(); ++i) *constants_[i].value = now[i];
+    set_values(now);
   }
 
   Cluster cluster_;
@@ -204,6 +266,7 @@ class Fit {
   std::vector<Constant> constants_;  // into `cluster_`
   std::vector<std::int64_t> given_;  // their values in the file
   std::vector<Picoseconds> measured_;
+  const Constant* held_ = nullptr;  // one that does not move
   double cost_of_change_ = 0;
   double error_ = 0;
 };
@@ -247,19 +310,11 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
   for (std::size_t i = 0; i < old.size(); ++i) {
     const Constant& constant = fit.constants()[i];
     if (!fit.is_decided(i)) continue;
-    result.constants.push_back({constant.name, written_value(old[i]), written_value(constant),
-                                constant.is_share && *constant.value == kWholeShare && *old[i].value < kWholeShare});
+    result.constants.push_back({constant.name, written_value(old[i]), written_value(constant), fit.is_too_slow(i)});
     set_source(fit.cluster(), constant.name,
                constant.is_of_device
                    ? fmt::format("measured, calibrated on {} operators", measurements.operators.size())
                    : fmt::format("measured, calibrated on {} collectives", measurements.collectives.size()));
-  }
-  const std::vector<Picoseconds> times = modelled_times(fit.cluster(), measurements);
-  for (const OperatorMeasurement& measured : measurements.operators) {
-    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
-  }
-  for (const CollectiveMeasurement& measured : measurements.collectives) {
-    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
   }
   result.cluster = fit.cluster();
   ClusterDevice& device = result.cluster.device;
@@ -269,6 +324,14 @@ Calibration calibrate(const Cluster& cluster, const Measurements& measurements) 
   };
   for (const auto& [name, member] : kOptionalEfficiencies) {
     if (!was_fitted(fmt::format("efficiency.{}", name))) device.*member = cluster.device.*member;
+  }
+  // The times of what is written.
+  const std::vector<Picoseconds> times = modelled_times(result.cluster, measurements);
+  for (const OperatorMeasurement& measured : measurements.operators) {
+    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
+  }
+  for (const CollectiveMeasurement& measured : measurements.collectives) {
+    result.residuals.push_back({measured_title(measured), measured.time, times[result.residuals.size()]});
   }
   result.cluster.text = write_cluster(result.cluster);
   return result;

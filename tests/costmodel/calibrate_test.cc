@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "tests/support/text.h"
 
@@ -186,6 +188,100 @@ TEST(CalibrateTest, OperatorsTouchWhatTheyTouchInPlans) {
       "  - {op: Slice, dtype: bf16, operands: [[65536, 4096]], begin: [0, 0], size: [64, 4096], time: 1 us}\n",
       "m.yaml", truth);
   EXPECT_NEAR(static_cast<double>(modelled_times(truth, rows)[0]), 7e6 + 2 * 64 * 8192 / 1.64, 1e4);
+}
+
+/// The times that a cluster's constants give for these measurements.
+Measurements timed(const Cluster& truth, const std::string& text) {
+  Measurements measured = read_measurements_text("shardplan: 1\n" + text, "m.yaml", truth);
+  const std::vector<Picoseconds> times = modelled_times(truth, measured);
+  std::size_t at = 0;
+  for (OperatorMeasurement& m : measured.operators) m.time = times[at++];
+  for (CollectiveMeasurement& m : measured.collectives) m.time = times[at++];
+  return measured;
+}
+
+std::string collectives_along(const std::string& level) {
+  std::string text = "collectives:\n";
+  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"}) {
+    for (const int devices : {2, 4, 8}) {
+      for (const char* bytes : {"1 KiB", "16 KiB", "256 KiB", "1 MiB", "16 MiB", "1 GiB"}) {
+        text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: {}, time: 1 us}}\n", kind, level,
+                            devices, bytes);
+      }
+    }
+  }
+  return text;
+}
+
+// With protocols for small messages a latency of 150 us fits nearly as well: it leaves them all to the protocols.
+TEST(CalibrateTest, ALatencyFarOffIsNotTakenForALaunch) {
+  Cluster truth = read_cluster("dgx-a100");
+  truth.collectives.launch = 9'000'000;
+  truth.levels[1].latency = 4'500'000;
+  truth.levels[1].efficiency_ppm = 700'000;
+  const Cluster found = calibrate(read_cluster("dgx-a100"), timed(truth, collectives_along("nvlink"))).cluster;
+  EXPECT_NEAR(static_cast<double>(found.collectives.launch), 9e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(found.levels[1].latency), 4.5e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(found.levels[1].efficiency_ppm), 7e5, 1e3);
+}
+
+TEST(CalibrateTest, WhatAFileLeavesOutIsFittedToo) {
+  Cluster truth = assumed_cluster();
+  truth.collectives.launch = 20'000'000;
+  truth.device.start = 30'000'000;
+  const std::string text = collectives_along("fast") +
+                           "operators:\n  - {op: Add, dtype: bf16, operands: [[64, 64], [64, 64]], time: 1 us}\n";
+  Cluster without = assumed_cluster();
+  without.device.start = 0;
+  const Cluster found = calibrate(without, timed(truth, text)).cluster;
+  EXPECT_NEAR(static_cast<double>(found.collectives.launch), 2e7, 2e5);
+  EXPECT_NEAR(static_cast<double>(found.device.start), 3e7, 2e5) << "not an efficiency of memory of 0.0004";
+  EXPECT_EQ(found.device.memory_efficiency_ppm, without.device.memory_efficiency_ppm);
+}
+
+// Groups of a level are measured, wherever ranks stand.
+TEST(CalibrateTest, RanksDoNotMatter) {
+  const Measurements measured = timed(read_cluster_text(kTrueCluster, "truth.yaml"), collectives_along("fast"));
+  const Cluster in_order = assumed_cluster();
+  Cluster mixed = in_order;
+  for (std::int64_t rank = 0; rank < mixed.num_devices(); ++rank) mixed.position_of_rank.push_back(rank ^ 9);
+  const Calibration found = calibrate(mixed, measured);
+  EXPECT_EQ(found.cluster.levels, calibrate(in_order, measured).cluster.levels);
+  EXPECT_EQ(found.cluster.position_of_rank, mixed.position_of_rank);
+}
+
+// Efficiencies that follow that of matmul stay where they are if an operator was measured that depends on them.
+TEST(CalibrateTest, ResidualsAreThoseOfWhatIsWritten) {
+  Cluster truth = assumed_cluster();
+  const std::string text =
+      "operators:\n"
+      "  - {op: MatMul, dtype: bf16, operands: [[8192, 8192], [8192, 8192]], time: 1 us}\n"
+      "  - {op: FlashAttention, dtype: bf16, operands: [[4, 16, 64, 128], [4, 16, 64, 128], [4, 16, 64, 128]], time: 1 "
+      "us}\n";
+  Measurements measured = timed(truth, text);
+  measured.operators[0].time *= 40;
+  const Calibration found = calibrate(truth, measured);
+  const std::vector<Picoseconds> times = modelled_times(read_cluster_text(found.cluster.text, "fitted.yaml"), measured);
+  ASSERT_EQ(times.size(), found.residuals.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i], found.residuals[i].modelled) << found.residuals[i].what;
+    EXPECT_NEAR(static_cast<double>(times[i]) / static_cast<double>(found.residuals[i].measured), 1, 0.02);
+  }
+}
+
+TEST(CalibrateTest, WhatIsFasterThanThePeakIsSaid) {
+  Cluster ideal = assumed_cluster();
+  ideal.levels[1].efficiency_ppm = 1'000'000;
+  const std::string text =
+      "collectives:\n  - {collective: all_gather, level: fast, devices: 8, bytes: 1 GiB, time: 1 us}\n";
+  Measurements measured = timed(ideal, text);
+  const auto is_said = [&] {
+    const std::vector<FittedConstant> constants = calibrate(ideal, measured).constants;
+    return std::any_of(constants.begin(), constants.end(), [](const auto& one) { return one.is_at_limit; });
+  };
+  EXPECT_FALSE(is_said());
+  measured.collectives[0].time /= 2;
+  EXPECT_TRUE(is_said());
 }
 
 TEST(CalibrateTest, WhatIsWrittenReadsBackAndIsTheSameEachTime) {
