@@ -77,12 +77,18 @@ Wide scaled(Bytes bytes, Wide numerator, Wide denominator) {
   return product / denominator + (product % denominator != 0 ? 1 : 0);
 }
 
-/// Linear between the points; below the first point its time, above the last one proportional to the bytes.
-Picoseconds interpolate(const CollectiveTable& table, Wide bytes) {
+/// Linear between the points, and between `start` for no bytes and the first one; above the last one proportional to the
+/// bytes.
+Picoseconds interpolate(const CollectiveTable& table, Picoseconds start, Wide bytes) {
   const auto& points = table.points;
   const auto above = std::find_if(points.begin(), points.end(),
                                   [&](const auto& point) { return static_cast<Wide>(point.first) >= bytes; });
-  if (above == points.begin()) return points.front().second;
+  if (above == points.begin()) {
+    const auto& [first_bytes, first_time] = points.front();
+    start = std::min(start, first_time);
+    return start + saturate(scaled(static_cast<Bytes>(bytes), static_cast<Wide>(first_time - start),
+                                   static_cast<Wide>(first_bytes)));
+  }
   if (above == points.end()) {
     if (bytes >= static_cast<Wide>(kLongestTime)) return kLongestTime;
     const auto& [last_bytes, last_time] = points.back();
@@ -146,7 +152,8 @@ struct HierarchicalCosts::Links {
   std::vector<std::int64_t> rate;  // bytes per second that one link sustains
 };
 
-/// latency + bytes * numerator / denominator; or what a measured table says of bytes * numerator / denominator.
+/// latency + bytes * numerator / denominator; or what a measured table says of bytes * numerator / denominator, with the
+/// latency for none.
 struct HierarchicalCosts::Stage {
   Picoseconds latency = 0;
   Wide numerator = 0;
@@ -163,7 +170,7 @@ struct HierarchicalCosts::Stage {
 
   Picoseconds time(Bytes bytes) const {
     const Wide amount = scaled(bytes, numerator, denominator);
-    return table == nullptr ? saturate(static_cast<Wide>(latency) + amount) : interpolate(*table, amount);
+    return table == nullptr ? saturate(static_cast<Wide>(latency) + amount) : interpolate(*table, latency, amount);
   }
 };
 
@@ -198,23 +205,28 @@ HierarchicalCosts::HierarchicalCosts(Cluster cluster, DeviceMesh mesh)
 /// Tables say how far a level's formula is off; otherwise a plan would avoid a slow measured collective by two others over
 /// the same links, which nobody measured.
 void HierarchicalCosts::scale_by_tables(std::size_t level) {
-  const ClusterLevel& own = cluster_.levels[level];
-  const DeviceMesh whole = make_mesh(cluster_);
-  const std::optional<AxisRef> axis = whole.find(own.name);
+  // Measured were devices of the level, wherever ranks stand, and perhaps when it had more parts.
+  Cluster measured_on = cluster_;
+  measured_on.position_of_rank.clear();
+  ClusterLevel& own = measured_on.levels[level];
   TwoFactors known;
   bool is_any = false;
   for (const CollectiveTable& table : cluster_.tables) {
-    if (table.level != own.name || !axis || own.count % table.devices != 0) continue;
-    AxisRef part = *axis;
-    part.before = axis->size / table.devices;
+    if (table.level != own.name) continue;
+    own.count = std::max(cluster_.levels[level].count, table.level_count);
+    if (own.count % table.devices != 0) continue;
+    const DeviceMesh whole = make_mesh(measured_on);
+    AxisRef part = whole.find(own.name).value();
+    part.before = part.size / table.devices;
     part.size = table.devices;
-    const GroupSpan span = group_span(cluster_, whole, point_positions(cluster_, whole), {part});
+    const GroupSpan span = group_span(measured_on, whole, point_positions(measured_on, whole), {part});
     const Stage stage = formula_along(table.kind, span.levels, span.size, links_[0]);
+    const Picoseconds start = start_of(table.kind, table.devices);
     for (const auto& [bytes, time] : table.points) {
       const auto measured = static_cast<double>(time);
       known.add(static_cast<double>(stage.latency) / measured,
                 static_cast<double>(scaled(bytes, stage.numerator, stage.denominator)) / measured,
-                static_cast<double>(cluster_.collectives.launch) / measured);
+                static_cast<double>(start) / measured);
       is_any = true;
     }
   }
@@ -225,6 +237,14 @@ void HierarchicalCosts::scale_by_tables(std::size_t level) {
     const double rate = std::min(static_cast<double>(links.rate[level]) / rates, 0x1p60);
     links.rate[level] = std::max<std::int64_t>(1, static_cast<std::int64_t>(rate));
   }
+}
+
+/// What a collective takes before any message: what was measured has it in it.
+Picoseconds HierarchicalCosts::start_of(CollectiveKind kind, std::int64_t group_size) const {
+  const CollectiveSoftware& software = cluster_.collectives;
+  const std::int64_t handled = kind == CollectiveKind::kCollectivePermute ? 0 : group_size;
+  return saturate(static_cast<Wide>(software.launch) +
+                  static_cast<Wide>(software.per_device) * static_cast<Wide>(handled));
 }
 
 HierarchicalCosts::~HierarchicalCosts() = default;
@@ -273,6 +293,8 @@ HierarchicalCosts::Stage HierarchicalCosts::stage_along(CollectiveKind kind, std
     // The bytes of the `members` devices that meet here: n/q of a tensor that is gathered or reduced, p of its pieces
     // else.
     Stage measured = is_of_pieces ? Stage(0, 0, parts, size) : Stage(0, 0, 1, below);
+    const Picoseconds latency = formula_along(kind, levels, group_size, links).latency;
+    measured.latency = std::min(kLongestTime, latency + start_of(kind, span.members));
     measured.table = &table;
     return measured;
   }
@@ -411,27 +433,27 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
     return std::any_of(sequence.begin(), sequence.end(), [](const Stage& stage) { return stage.table != nullptr; });
   };
   const auto add = [&](CollectiveKind kind, std::vector<Stage> sequence) {
-    const CollectiveSoftware& software = cluster_.collectives;
-    const std::int64_t handled = kind == CollectiveKind::kCollectivePermute ? 0 : span.size;
-    const Wide start =
-        static_cast<Wide>(software.launch) + static_cast<Wide>(software.per_device) * static_cast<Wide>(handled);
-    if (!is_measured(sequence) && start > 0) sequence.insert(sequence.begin(), Stage(1, saturate(start), 0, 1));
+    Picoseconds start = start_of(kind, span.size);
+    for (const Stage& stage : sequence) {
+      if (stage.table != nullptr) start -= start_of(stage.table->kind, stage.table->devices);
+    }
+    if (start > 0) sequence.insert(sequence.begin(), Stage(1, start, 0, 1));
     group.alternatives[static_cast<std::size_t>(kind)].push_back(std::move(sequence));
   };
   const bool has_torus = std::ranges::any_of(span.levels, [&](const LevelSpan& level) { return is_torus(level); });
   const bool has_channels = cluster_.collectives.has_rings_and_trees && span.is_uniform && !has_torus;
+  // A table replaces the formula of its level; over several levels what runs otherwise than level by level remains.
+  const bool is_one_level = span.levels.size() == 1;
   for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
                                     CollectiveKind::kAllReduce, CollectiveKind::kCollectivePermute}) {
     std::vector<Stage> sequence = stages(kind, span, links);
-    if (is_measured(sequence)) {
-      if (protocol == 0) add(kind, std::move(sequence));
-      continue;
-    }
-    add(kind, std::move(sequence));
+    const bool is_table = is_one_level && is_measured(sequence);
+    if (!is_table || protocol == 0) add(kind, std::move(sequence));
+    if (is_table) continue;
     const bool is_reduce = kind == CollectiveKind::kAllReduce;
-    if (is_reduce && span.levels.size() > 1 && !has_torus) add(kind, {flat_all_reduce(span, links)});
+    if (is_reduce && !is_one_level && !has_torus) add(kind, {flat_all_reduce(span, links)});
     if (has_channels && is_reduce) add(kind, {tree_all_reduce(span, links)});
-    const bool is_innermost = span.levels.size() == 1 && span.levels.front().level + 1 == cluster_.levels.size();
+    const bool is_innermost = is_one_level && span.levels.front().level + 1 == cluster_.levels.size();
     if (cluster_.collectives.direct_all_reduce > 0 && is_reduce && is_innermost) {
       for (const Stage& stage : direct_all_reduces(span, links)) {
         group.alternatives[static_cast<std::size_t>(kind)].push_back({stage});
@@ -443,7 +465,7 @@ void HierarchicalCosts::add_alternatives(Group& group, const GroupSpan& span, st
   const CollectiveKind all_to_all = CollectiveKind::kAllToAll;
   std::vector<Stage> staged =
       span.is_uniform ? stages(all_to_all, span, links) : stages(CollectiveKind::kAllGather, span, links);
-  const bool is_table = is_measured(staged);
+  const bool is_table = is_one_level && is_measured(staged);
   if (!is_table || protocol == 0) add(all_to_all, std::move(staged));
   if ((!span.is_uniform || !is_table) && !has_torus) add(all_to_all, direct_all_to_all(span, links));
 

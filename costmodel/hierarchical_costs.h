@@ -67,6 +67,7 @@ class HierarchicalCosts final : public CollectiveCosts {
   Stage formula_along(CollectiveKind kind, std::span<const LevelSpan> levels, std::int64_t group_size,
                       const Links& links) const;
   void scale_by_tables(std::size_t level);
+  Picoseconds start_of(CollectiveKind kind, std::int64_t group_size) const;
   std::vector<Stage> stages(CollectiveKind kind, const GroupSpan& span, const Links& links) const;
   std::vector<Stage> direct_all_to_all(const GroupSpan& span, const Links& links) const;
   Stage flat_all_reduce(const GroupSpan& span, const Links& links) const;

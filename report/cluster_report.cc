@@ -19,7 +19,8 @@ namespace {
 constexpr Bytes kExampleBytes = 1'000'000'000;
 
 /// For each level the time of an all_reduce of 1 GB along it; empty for levels that join a single part.
-std::vector<std::optional<Picoseconds>> all_reduce_times(const Cluster& cluster) {
+std::vector<std::optional<Picoseconds>> all_reduce_times(Cluster cluster) {
+  cluster.position_of_rank.clear();  // along the level, wherever ranks stand
   const RooflineCosts model(cluster, make_mesh(cluster));
   std::vector<std::optional<Picoseconds>> times;
   std::size_t axis = 0;

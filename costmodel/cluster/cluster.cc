@@ -185,6 +185,16 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
       own.bandwidth = std::max<std::int64_t>(1, own.bandwidth / (count - 1) * std::max<std::int64_t>(1, own.count - 1));
     }
     rest /= own.count;
+    if (own.count == count) continue;
+    const auto is_of_level = [&](const CollectiveTable& table) { return table.level == own.name; };
+    if (own.topology == cluster.levels[level].topology) {
+      for (CollectiveTable& table : taken.tables) {
+        if (is_of_level(table) && table.level_count == 0) table.level_count = count;
+      }
+    } else if (std::erase_if(taken.tables, is_of_level) > 0) {
+      taken.notices.push_back(
+          fmt::format("of {} devices {} is no ring: its measured tables are left out", device_num, own.name));
+    }
   }
   if (!cluster.position_of_rank.empty()) {
     taken.position_of_rank.resize(static_cast<std::size_t>(device_num));
@@ -198,7 +208,9 @@ Cluster take_devices(const Cluster& cluster, std::int64_t device_num) {
   }
   const std::optional<PresetName> parts = multiple(cluster.name);
   const bool is_whole_nodes = device_num % (all / cluster.levels.front().count) == 0;
-  if (is_whole_nodes && preset_text(cluster.name) == nullptr && parts && preset_text(parts->name) != nullptr) {
+  const bool is_multiple = preset_text(cluster.name) == nullptr && parts && preset_text(parts->name) != nullptr;
+  // A file of the user may have a preset's name.
+  if (is_whole_nodes && is_multiple && read_cluster(cluster.name) == cluster) {
     set_nodes(taken, parts->name, taken.levels.front().count);
   } else {
     taken.text = write_cluster(taken);

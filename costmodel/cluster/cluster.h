@@ -116,6 +116,7 @@ struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::string level;
   std::int64_t devices = 0;
+  std::int64_t level_count = 0;  // of the level when it was measured, if it has fewer parts now; else 0
   std::vector<std::pair<Bytes, Picoseconds>> points;
 
   bool operator==(const CollectiveTable&) const = default;

@@ -172,6 +172,7 @@ const ClusterKeys& cluster_table_keys() {
       {"collective", ClusterValue::kCollective, true, "the collective that was measured"},
       {"level", ClusterValue::kName, true, "the level along which it ran"},
       {"devices", ClusterValue::kCount, true, "number of devices or groups of that level, at least 2"},
+      {"of", ClusterValue::kCount, false, "the level's count when it was measured, if it was larger than it is here"},
       {"bytes", ClusterValue::kByteList, true, "sizes of the complete tensor of a group, ascending"},
       {"time", ClusterValue::kTimeList, true, "one time per size"},
   };

@@ -446,10 +446,18 @@ class ClusterReader {
     }
     table.devices = value(item, "devices", where, true, parse_count, 2);
     if (table.devices < 2) fault(*item.find("devices"), "{}.devices: 1; expected at least 2", where);
+    table.level_count = value(item, "of", where, false, parse_count, 0);
     for (const ClusterLevel& known : cluster_.levels) {
-      if (known.name != table.level || table.devices < 2 || known.count % table.devices == 0) continue;
+      if (known.name != table.level || table.devices < 2) continue;
+      if (table.level_count > 0 && table.level_count < known.count) {
+        fault(*item.find("of"), "{}.of: {}; {} has {} here, expected at least that", where, table.level_count,
+              known.name, known.count);
+        continue;
+      }
+      const std::int64_t count = std::max(known.count, table.level_count);
+      if (count % table.devices == 0) continue;
       fault(*item.find("devices"), "{}.devices: {}; groups along {} have {} devices or a divisor of that", where,
-            table.devices, known.name, known.count);
+            table.devices, known.name, count);
     }
     const std::vector<std::int64_t> bytes = list(item, "bytes", where, positive<parse_bytes>);
     const std::vector<std::int64_t> times = list(item, "time", where, positive<parse_time>);

@@ -115,8 +115,9 @@ std::string write_cluster(const Cluster& cluster) {
       bytes += (bytes.empty() ? "" : ", ") + write_bytes(size);
       times += (times.empty() ? "" : ", ") + write_time(time);
     }
-    text += fmt::format("  - {{collective: {}, level: {}, devices: {}, bytes: [{}], time: [{}]}}\n",
-                        word_of(kCollectiveWords, table.kind), quoted(table.level), table.devices, bytes, times);
+    const std::string of = table.level_count > 0 ? fmt::format(", of: {}", table.level_count) : "";
+    text += fmt::format("  - {{collective: {}, level: {}, devices: {}{}, bytes: [{}], time: [{}]}}\n",
+                        word_of(kCollectiveWords, table.kind), quoted(table.level), table.devices, of, bytes, times);
   }
   if (!cluster.sources.empty()) text += "sources:\n";
   for (const auto& [key, source] : cluster.sources) text += fmt::format("  {}: {}\n", quoted(key), quoted(source));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "costmodel/cluster/cluster_mesh.h"
+#include "costmodel/hierarchical_costs.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -41,7 +42,7 @@ TEST(ClusterTest, WhatIsWrittenReadsBack) {
     cluster.device.tf32_flops = 156'000'000'000'000;
     cluster.tf32 = Tf32::kConvolutions;
     cluster.tables.push_back(
-        {CollectiveKind::kCollectivePermute, cluster.levels[1].name, 2, {{1, 5}, {1024, 7'000'001}}});
+        {CollectiveKind::kCollectivePermute, cluster.levels[1].name, 2, 0, {{1, 5}, {1024, 7'000'001}}});
     cluster.sources.emplace_back("odd key: #", "\"quotes\" \\ and: colons # and, [brackets]");
     const std::string text = write_cluster(cluster);
     Cluster again = read_cluster_text(text, "again.yaml");
@@ -66,6 +67,21 @@ TEST(ClusterTest, UnknownPresetsAreNamedWithWhatIsMeant) {
             "error: cluster 'dgx-a100x1000000' has more than 1048576 devices");
   EXPECT_NE(error_of([] { read_cluster("dgx-a100x99999999999999999999"); }), "no error");
   EXPECT_NE(error_of([] { read_cluster("no/such/file"); }), "no error");
+}
+
+// Part of a cluster has the measured times of all of it, and can be written and read.
+TEST(ClusterTest, TablesOfMoreDevicesThanAreLeftStillCount) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.tables = {{CollectiveKind::kAllGather, "nvlink", 8, 0, {{1'000'000, 1'000'000'000}}}};
+  const Cluster part = take_devices(cluster, 4);
+  const Cluster again = read_cluster_text(part.text, "part.yaml");
+  EXPECT_EQ(again.tables, part.tables);
+  ASSERT_EQ(part.tables.size(), 1u);
+  EXPECT_EQ(part.tables[0].level_count, 8);
+  const HierarchicalCosts all(cluster, make_mesh(cluster)), left(again, make_mesh(again));
+  EXPECT_EQ(left.time(CollectiveKind::kAllReduce, {{0, 1, 4}}, 1'000'000),
+            all.time(CollectiveKind::kAllReduce, {{0, 2, 4}}, 1'000'000));
+  EXPECT_GT(left.time(CollectiveKind::kAllReduce, {{0, 1, 4}}, 1'000'000), 500'000'000);
 }
 
 TEST(ClusterTest, TheFirstDevicesAreWholeGroupsOrPartOfOne) {

@@ -482,46 +482,6 @@ TEST(HierarchicalCosts, AMeshOfSomeDevicesUsesTheirLinks) {
   EXPECT_THROW(HierarchicalCosts(cluster, DeviceMesh({{"dp", 16}})), InputError);
 }
 
-TEST(HierarchicalCosts, MeasuredTablesReplaceTheFormulaAlongTheirLevel) {
-  Cluster cluster = cluster_of({level("node", 4, 10 * kUs, 10 * kGB), level("nvlink", 8, 1 * kUs, 100 * kGB)});
-  cluster.tables.push_back(
-      {CollectiveKind::kAllReduce, "node", 4, {{1000, 50 * kUs}, {3000, 90 * kUs}, {4000, 90 * kUs}}});
-  const HierarchicalCosts costs(cluster, make_mesh(cluster));
-  const std::vector<AxisRef> node = {{0, 1, 4}};
-  const struct {
-    Bytes bytes;
-    Picoseconds time;
-  } kCases[] = {{0, 50 * kUs},    {1000, 50 * kUs}, {1001, 50 * kUs + 20'000}, {2000, 70 * kUs},
-                {3000, 90 * kUs}, {3500, 90 * kUs}, {4000, 90 * kUs},          {8000, 180 * kUs}};
-  for (const auto& test : kCases)
-    EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, node, test.bytes), test.time) << test.bytes;
-  // Over both levels: nvlink scatters 16000 B (7 us + 140 ns), node reduces 2000 B by the table, nvlink gathers.
-  EXPECT_EQ(costs.time(CollectiveKind::kAllReduce, {{0, 1, 4}, {1, 1, 8}}, 16'000), 2 * (7 * kUs + 140'000) + 70 * kUs);
-}
-
-// By hand: a ring over 4 takes 60 us of start-ups and 150 ns for 1000 B; measured are 30 us and 20 us for 1000 B. So a
-// start-up takes half, and a byte 133 1/3 times as long.
-TEST(HierarchicalCosts, WhatNoTableMeasuresIsScaledByThoseOfItsLevel) {
-  Cluster cluster = cluster_of({level("node", 4, 10 * kUs, 10 * kGB), level("nvlink", 8, 1 * kUs, 100 * kGB)});
-  cluster.tables.push_back({CollectiveKind::kAllReduce, "node", 4, {{1000, 50 * kUs}, {3000, 90 * kUs}}});
-  const HierarchicalCosts costs(cluster, make_mesh(cluster));
-  const auto expect_near = [](Picoseconds time, Picoseconds expected) {
-    EXPECT_NEAR(static_cast<double>(time), static_cast<double>(expected), 1e-4 * static_cast<double>(expected));
-  };
-  const Picoseconds per_kilobyte = 100'000 * 400 / 3;  // 100 ns by the formula
-  expect_near(costs.time(CollectiveKind::kAllReduce, {{0, 1, 2}}, 2000), 2 * (5 * kUs + per_kilobyte));
-  expect_near(costs.time(CollectiveKind::kAllGather, {{0, 1, 4}}, 4000), 3 * (5 * kUs + per_kilobyte));
-  // Two collectives over the same links are no way around the table.
-  EXPECT_GE(2 * costs.time(CollectiveKind::kAllGather, {{0, 1, 4}}, 3000) + kUs,
-            costs.time(CollectiveKind::kAllReduce, {{0, 1, 4}}, 3000));
-  // Another level is as it was.
-  EXPECT_EQ(costs.time(CollectiveKind::kAllGather, {{1, 1, 8}}, 16'000), 7 * kUs + 140'000);
-  // One measurement scales both alike: by the formula it takes 61.2 us.
-  cluster.tables = {{CollectiveKind::kAllReduce, "node", 4, {{8000, 4 * 61'200'000}}}};
-  const HierarchicalCosts of_one(cluster, make_mesh(cluster));
-  expect_near(of_one.time(CollectiveKind::kAllReduce, {{0, 1, 2}}, 2000), 4 * 20'200'000);
-}
-
 TEST(HierarchicalCosts, HugeNumbersStopAtTheLongestTime) {
   Cluster cluster = cluster_of({level("slow", 1 << 10, INT64_MAX / 2, 1, LinkPer::kGroup),
                                 level("in", 1 << 10, INT64_MAX / 2, 1, LinkPer::kGroup)});
