@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     if (count > 1) notice(fmt::format("{} errors", count));
     return kBadInput;
   } catch (const Stopped&) {
-    notice("stopped early: nothing is proven");
+    notice("interrupted before the end: there is no result");
     return kInterrupted;
   } catch (const std::bad_alloc&) {
     notice("shardplan: out of memory");

@@ -25,12 +25,12 @@ Program shardplan_program() {
                       solve_command(),      cluster_command(),   calibrate_command(), operators_command(),
                       schema_command(),     completion_command()};
   program.exit_codes = {{kDone, "done"},
-                        {kOurFault, "our fault"},
+                        {kOurFault, "internal error"},
                         {kUsage, "the command line cannot be understood"},
                         {kBadInput, "bad input"},
-                        {kNoFeasiblePlan, "no feasible plan"},
+                        {kNoFeasiblePlan, "no plan: none fits, or none was found in the time allowed"},
                         {kDifferenceFound, "the validation found a difference"},
-                        {kInterrupted, "interrupted; the best answer so far was printed"}};
+                        {kInterrupted, "interrupted; the best answer so far, if there was one, was printed"}};
   return program;
 }
 

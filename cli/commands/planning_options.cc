@@ -50,14 +50,9 @@ ModelOverrides overrides(const PlanningArguments& arguments) {
   return result;
 }
 
-/// A preset by its name, which includes the number of nodes; any other cluster from the text in the plan file.
+/// From the text in the plan file: a file of the user may have a preset's name.
 Cluster cluster_of(const PlanFile& file) {
-  Cluster cluster;
-  try {
-    cluster = read_cluster(file.cluster_name);
-  } catch (const InputError&) {
-    cluster = read_cluster_text(file.cluster_text, file.cluster_name);
-  }
+  const Cluster cluster = read_cluster_text(file.cluster_text, file.cluster_name);
   const std::int64_t devices = file.workers * file.mesh.num_devices();
   if (cluster.num_devices() == devices) return cluster;
   try {

@@ -10,6 +10,15 @@ void check_saving(const SimulateArguments& arguments, bool is_training) {
                      arguments.save);
   }
   check_prefix(arguments.prefix);
+  const SimulateArguments untouched;
+  const auto needs = [](bool is_given, bool has_folder, const char* option, const char* folder) {
+    if (is_given && !has_folder) throw InputError(SourcePlace{}, "{} has no effect without {}", option, folder);
+  };
+  const bool saves = !arguments.save.empty();
+  needs(arguments.integrated, saves, "--integrated", "--save FOLDER");
+  needs(arguments.save_every != untouched.save_every, saves, "--save-every", "--save FOLDER");
+  needs(arguments.keep_most != untouched.keep_most, saves, "--keep-checkpoint-max", "--save FOLDER");
+  needs(arguments.prefix != untouched.prefix, saves || !arguments.load.empty(), "--prefix", "--save or --load FOLDER");
 }
 
 namespace {

@@ -25,7 +25,8 @@ struct SimulateArguments {
   std::int64_t keep_most = 5;
 };
 
-/// Throws InputError for `--save` of a model that is not trained, and for a prefix that is not a plain name.
+/// Throws InputError for `--save` of a model that is not trained, for a prefix that is not a plain name, and for options
+/// of saving without a folder.
 void check_saving(const SimulateArguments& arguments, bool is_training);
 
 /// The initial state of a run with `--load`: `load(checkpoint)` returns values and notices; the step comes from the

@@ -38,6 +38,9 @@ const ExitCase kExits[] = {
     {"plan configs/mnist-train.yaml --rank-table nowhere.json", kBadInput, "nowhere.json"},
     {"plan configs/mnist-train.yaml --strategy-ckpt-load-file nowhere.json", kBadInput, "nowhere.json"},
     {"simulate configs/mnist-train.yaml --load nowhere", kBadInput, "nowhere"},
+    {"simulate configs/mnist-train.yaml --save-every 2", kBadInput, "--save-every has no effect without --save FOLDER"},
+    {"simulate configs/mnist-train.yaml --integrated", kBadInput, "--integrated has no effect without --save FOLDER"},
+    {"simulate configs/mnist-train.yaml --prefix p", kBadInput, "--prefix has no effect without --save or --load"},
     {"simulate configs/mnist-eval.yaml --save somewhere", kBadInput, "nothing to save"},
     {"checkpoint verify nowhere", kBadInput, "nowhere"},
     {"checkpoint mend nowhere", kUsage, "merge"},
@@ -135,6 +138,26 @@ TEST(ProgramTest, OptionsBesideAPlanFileTakeEffect) {
   EXPECT_NE(proof.out.find("seed 5"), std::string::npos) << proof.out;
   EXPECT_EQ(run_program("compare out/plan.json", folder.path()).out,
             run_program("compare configs/mlp.yaml --seed 3", folder.path()).out);
+}
+
+/// A cluster file of the user's may have a preset's name, as one that `calibrate` wrote.
+TEST(ProgramTest, APlanFileKeepsTheUsersCluster) {
+  const ProjectFolder folder;
+  const std::string slow =
+      "shardplan: 1\ncluster: dgx-a100x2\nbase: dgx-a100x2\nlevels: [{name: nvlink, bandwidth: 1 GB/s}]\n";
+  write_files(folder.path(), {{"slow.yaml", slow}});
+  for (const char* devices : {"16", "8"}) {
+    const std::string options = fmt::format("--dim B=64 --cluster slow.yaml --device-num {} --level 0 ", devices);
+    const ProgramRun written = run_program("plan configs/mnist-train.yaml " + options + "--out out", folder.path());
+    ASSERT_EQ(written.exit_code, kDone) << written.err;
+    const ProgramRun read = run_program("plan out/plan.json", folder.path());
+    EXPECT_EQ(read.out, run_program("plan configs/mnist-train.yaml " + options, folder.path()).out);
+    EXPECT_NE(read.out, run_program("plan configs/mnist-train.yaml --dim B=64 --cluster dgx-a100x2 --level 0 "
+                                    "--device-num " +
+                                        std::string(devices),
+                                    folder.path())
+                            .out);
+  }
 }
 
 /// What an earlier run has proven is said and kept until something is planned anew.
