@@ -25,9 +25,10 @@ std::vector<std::string> per_device_notices(const OperatorGraph& graph, const Pa
   constexpr std::size_t kMostNamed = 3;
   if (!own.empty()) {
     const std::size_t named = std::min(own.size(), kMostNamed);
-    notices.push_back(fmt::format("each device has its own {}{} (layerwise_parallel), also in the proof's reference",
-                                  fmt::join(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                                  own.size() > named ? fmt::format(" and {} more", own.size() - named) : ""));
+    notices.push_back(
+        fmt::format("each device has its own values of {}{} (layerwise_parallel), also in the proof's reference",
+                    fmt::join(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                    own.size() > named ? fmt::format(" and {} more", own.size() - named) : ""));
   }
   if (parallel.local_batch_norm && graph.is_training()) {
     notices.push_back("batch normalisation is over each device's part of the batch, also in the proof's reference");

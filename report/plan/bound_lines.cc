@@ -54,7 +54,7 @@ std::string objective_line(const Plan& plan) {
                   : none + (plan.program.buckets.empty() ? " communicates less" : " communicates less without buckets");
       break;
     case Level::kMemory:
-      limit = none + " needs less";
+      limit = none + ", in the order of the graph, needs less";
       break;
     case Level::kSpeed:
       limit = none + (plan.is_overlapped ? " without overlap" : "") + " takes less";

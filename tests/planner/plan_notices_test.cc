@@ -41,10 +41,10 @@ TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
   EXPECT_TRUE(notices({}).empty());
   EXPECT_EQ(
       notices({"w", "b"}),
-      std::vector<std::string>{"each device has its own w, b (layerwise_parallel), also in the proof's reference"});
+      std::vector<std::string>{"each device has its own values of w, b (layerwise_parallel), also in the proof's reference"});
   EXPECT_EQ(notices({"a", "b", "c", "d", "e"}),
             std::vector<std::string>{
-                "each device has its own a, b, c and 2 more (layerwise_parallel), also in the proof's reference"});
+                "each device has its own values of a, b, c and 2 more (layerwise_parallel), also in the proof's reference"});
 }
 
 TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {

@@ -77,7 +77,7 @@ TEST(PerDeviceTest, ItsGradientIsNotSummedAndThePlanIsProven) {
       })->value;
   EXPECT_EQ(own.plan.program.values[stored].local_shape, (Shape{1, 3, 4}));
   ASSERT_FALSE(own.plan.notices.empty());
-  EXPECT_NE(own.plan.notices.back().find("each device has its own w"), std::string::npos);
+  EXPECT_NE(own.plan.notices.back().find("each device has its own values of w"), std::string::npos);
 }
 
 TEST(PerDeviceTest, DenseLayersWithTheirOwnWeightsAndBiasesOfAnyRank) {
