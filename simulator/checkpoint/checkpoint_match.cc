@@ -28,6 +28,7 @@ std::optional<std::size_t> CheckpointMatch::find(const GraphTensor& tensor) {
     add_fault({{checkpoint_.path(), 0, 0}, fmt::format("has no tensor '{}', which the model has", tensor.name), {}});
   } else if (std::find(fresh_.begin(), fresh_.end(), tensor.name) == fresh_.end()) {
     fresh_.push_back(tensor.name);
+    has_fresh_copies_ = has_fresh_copies_ || tensor.is_master_copy;
   }
   return found;
 }
@@ -60,7 +61,8 @@ std::vector<std::string> CheckpointMatch::notices() const {
   if (!faults_.empty()) throw InputError(faults_);
   std::vector<std::string> notices;
   if (!fresh_.empty()) {
-    notices.push_back(fmt::format("optimizer states that the checkpoint does not hold: {}", some_names(fresh_)));
+    notices.push_back(fmt::format("optimizer states that the checkpoint does not hold: {}{}", some_names(fresh_),
+                                  has_fresh_copies_ ? "; master copies start as the loaded weights" : ""));
   }
   std::vector<std::string> extra;
   for (const CheckpointTensor& stored : checkpoint_.form().tensors) {
@@ -70,6 +72,15 @@ std::vector<std::string> CheckpointMatch::notices() const {
     notices.push_back(fmt::format("tensors of the checkpoint that the model does not have: {}", some_names(extra)));
   }
   return notices;
+}
+
+void start_master_copies(const OperatorGraph& graph, std::map<TensorId, TensorValues>& loaded) {
+  for (const TensorId id : graph.tensors().ids()) {
+    const GraphTensor& tensor = graph.tensor(id);
+    if (!tensor.is_master_copy || loaded.contains(id)) continue;
+    const auto parameter = loaded.find(*tensor.state_of);
+    if (parameter != loaded.end()) loaded[id] = parameter->second;
+  }
 }
 
 }  // namespace shardplan

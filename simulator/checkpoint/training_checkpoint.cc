@@ -97,6 +97,7 @@ LoadedTensors load_checkpoint(Checkpoint& checkpoint, const ParallelProgram& pro
     const std::size_t stored = *checkpoint.find(tensor.name);
     loaded.values[*graph.find_tensor(tensor.name)] = read_numbers(checkpoint, stored, whole_piece(tensor.shape));
   }
+  start_master_copies(graph, loaded.values);
   return loaded;
 }
 

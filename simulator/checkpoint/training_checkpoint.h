@@ -25,7 +25,8 @@ void save_checkpoint(const std::string& folder, const CheckpointForm& form, cons
 CheckpointForm form_for_plan(const Checkpoint& checkpoint, const ParallelProgram& program, const OperatorGraph& graph,
                              std::vector<std::string>& notices);
 
-/// A checkpoint's values for a graph. States missing in the checkpoint start at zero.
+/// A checkpoint's values for a graph. States missing in the checkpoint start at zero, master copies as the loaded
+/// parameters.
 struct LoadedTensors {
   std::map<TensorId, TensorValues> values;
   std::vector<std::string> notices;

@@ -107,6 +107,7 @@ LoadedRanks load_ranks(Checkpoint& checkpoint, const std::vector<std::shared_ptr
     }
   }
   if (!faults.empty()) throw InputError(std::move(faults));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) start_master_copies(run.graphs[rank], loaded.values[rank]);
   return loaded;
 }
 

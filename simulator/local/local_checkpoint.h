@@ -29,7 +29,8 @@ struct LoadedRanks {
   std::vector<std::string> notices;
 };
 /// Each rank's initial values: its own piece from its file, or assembled from the files of others. States missing in
-/// the checkpoint start at zero. Throws InputError as `form_for_ranks`, then for pieces that no file holds.
+/// the checkpoint start at zero, master copies as the loaded parameters. Throws InputError as `form_for_ranks`, then
+/// for pieces that no file holds.
 LoadedRanks load_ranks(Checkpoint& checkpoint, const std::vector<std::shared_ptr<const Model>>& ranks,
                        const RankGraphs& run);
 

@@ -432,5 +432,57 @@ training: {optimizer: adam, learning_rate: 0.01}
   EXPECT_NE(text.find("without padding, in the model of which [13, 4] exist"), std::string::npos) << text;
 }
 
+/// A checkpoint of weights alone starts the same training as one whose master copies are these weights.
+TEST_F(CheckpointTest, MasterCopiesStartAsTheLoadedWeights) {
+  const std::string text = R"(shardplan: 1
+inputs: {x: [8, 4]}
+parameters: {w: [4, 8]}
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  loss: {op: ReduceMean, in: z}
+loss: loss
+training: {optimizer: adamw, learning_rate: 0.1, mixed_precision: bf16}
+)";
+  const Plan plan = random_plan(PlannedModel(read_model_text(text, "m.yaml"), "dgx-a100", {{"x", 2}, {"y", 4}}), 1);
+  const CheckpointForm all = integrated(stored_form(plan.program, *plan.graph, 0, 3));
+  CheckpointForm weights = all;
+  std::erase_if(weights.tensors, [](const CheckpointTensor& tensor) { return tensor.name != "w"; });
+  const auto save = [&](const char* name, const CheckpointForm& form) {
+    write_checkpoint(at(name), form, [&](std::size_t t, std::int64_t) {
+      const CheckpointTensor& tensor = form.tensors[t];
+      const bool is_weight = tensor.name == "w" || tensor.name == "w.master";
+      return bytes_of(
+          std::vector<double>(static_cast<std::size_t>(num_elements(tensor.shape)), is_weight ? 0.25 : 0.0));
+    });
+  };
+  save("all", all);
+  save("weights", weights);
+  Checkpoint alone(at("weights"));
+  std::vector<std::string> notices;
+  transform_checkpoint(alone, form_for_plan(alone, plan.program, *plan.graph, notices), at("transformed"));
+  const auto losses = [&](const char* name) {
+    Checkpoint checkpoint(at(name));
+    LoadedTensors loaded = load_checkpoint(checkpoint, plan.program, *plan.graph);
+    notices = loaded.notices;
+    SimulationOptions options{.seed = 3, .steps = 3};
+    options.loaded = std::move(loaded.values);
+    const std::vector<SimulatedScalar> scalars = simulate(plan.program, *plan.graph, options);
+    std::vector<std::pair<double, double>> found;
+    for (const SimulatedStep& step : scalars.front().steps) {
+      found.emplace_back(step.one_device, step.mesh);
+    }
+    return found;
+  };
+  const auto expected = losses("all");
+  EXPECT_TRUE(notices.empty());
+  for (const char* name : {"weights", "transformed"}) {
+    EXPECT_EQ(losses(name), expected) << name;
+    EXPECT_EQ(notices, std::vector<std::string>{"optimizer states that the checkpoint does not hold: w.master, "
+                                                "w.moment1, w.moment2 and 1 more; master copies start as the loaded "
+                                                "weights"});
+  }
+}
+
 }  // namespace
 }  // namespace shardplan

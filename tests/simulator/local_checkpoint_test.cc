@@ -14,6 +14,7 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "simulator/checkpoint/checkpoint_folder.h"
+#include "simulator/checkpoint/tensor_bytes.h"
 #include "simulator/checkpoint/training_checkpoint.h"
 #include "simulator/execute/simulate.h"
 #include "tests/support/files.h"
@@ -375,6 +376,32 @@ TEST_F(LocalCheckpointTest, AllRanksBeginWithOneWeight) {
             std::string::npos)
       << found;
   EXPECT_NE(found.find("`begin:` beside the parameter"), std::string::npos) << found;
+}
+
+/// A checkpoint of weights alone starts the same training as one whose master copies are these weights.
+TEST_F(LocalCheckpointTest, MasterCopiesStartAsTheLoadedWeights) {
+  std::string mixed = kColumns;
+  mixed.replace(mixed.find("0.01}"), 5, "0.01, mixed_precision: f16}");
+  const Ranks ranks(mixed, 4);
+  CheckpointForm form;
+  form.model = "net";
+  form.is_integrated = true;
+  for (const char* name : {"w", "w.master", "w.momentum"}) {
+    form.tensors.push_back({name, "F64", {8, 8}, TensorLayout::replicated(2), {}});
+  }
+  const auto losses = [&](const std::string& path, std::size_t num_notices) {
+    write_checkpoint(
+        path, form, [](std::size_t t, std::int64_t) { return bytes_of_numbers(TensorValues(64, t < 2 ? 0.25 : 0.0)); });
+    Checkpoint checkpoint(path);
+    LoadedRanks found = load_ranks(checkpoint, ranks.models, *ranks.run);
+    EXPECT_EQ(found.notices.size(), num_notices);
+    LocalSimulationOptions options{.seed = 3, .steps = 3};
+    options.loaded = std::move(found.values);
+    return trained(ranks, std::move(options));
+  };
+  const auto expected = losses(at("all"), 0);
+  form.tensors.resize(1);
+  EXPECT_EQ(losses(at("weights"), 1), expected);
 }
 
 }  // namespace
