@@ -200,7 +200,7 @@ class Differentiation : public GradientBuilder {
                {tensor})[0];
   }
 
-  /// The gradient summed over all devices, as MindSpore's DistributedGradReducer does.
+  /// A gradient, or the square of its norm, summed over all devices, as MindSpore's DistributedGradReducer does.
   TensorId exchanged(TensorId gradient) {
     return add("AllReduce", {{"reduce", std::string("sum")}, {"rank_size", *options_.exchanged_over}}, {gradient})[0];
   }
@@ -408,7 +408,8 @@ class Differentiation : public GradientBuilder {
     for (const Trained& item : trained) update(item);
   }
 
-  /// Scales all gradients by min(1, clip_norm / norm of all).
+  /// Scales all gradients by min(1, clip_norm / norm of all). Devices that have parts of their own add up what is
+  /// theirs, each piece once, so that all of them scale by the same number.
   void clip(std::vector<Trained>& trained) {
     update_name_ = "clip";
     // Gradients of several types share one norm, in the widest of the types; f32 for two types of one width.
@@ -419,11 +420,26 @@ class Differentiation : public GradientBuilder {
       of_norm = element_bytes(own) > element_bytes(of_norm) ? own : DataType::kF32;
     }
     std::vector<TensorId> squares;
+    std::vector<TensorId> own;  // of what other devices have in other pieces
     for (const Trained& item : trained) {
       squared_ = item.parameter;
-      squares.push_back(as_type(add("SquareSum", {}, {item.gradient})[0], of_norm));
+      const TensorId square = as_type(add("SquareSum", {}, {item.gradient})[0], of_norm);
+      const auto holders = options_.piece_holders.find(forward_.tensor(item.parameter).name);
+      if (holders == options_.piece_holders.end()) {
+        squares.push_back(square);
+      } else if (holders->second == 1) {
+        own.push_back(square);
+      } else {
+        const TensorId part = constant(1.0 / static_cast<double>(holders->second), of_norm, "clip.part");
+        own.push_back(add("Mul", {}, {square, part})[0]);
+      }
     }
     squared_ = std::nullopt;
+    if (!options_.piece_holders.empty()) {
+      if (own.empty()) own.push_back(constant(0, of_norm, "clip.none"));
+      squares.push_back(exchanged(own.size() == 1 ? own[0] : add("AddN", {}, own)[0]));
+      builder_.op(*builder_.tensor(squares.back()).producer).place = options_.place;
+    }
     const TensorId sum = squares.size() == 1 ? squares[0] : add("AddN", {}, squares)[0];
     const TensorId scale = add("ClipScale", {{"clip_norm", options_.clip_norm}}, {sum})[0];
     for (Trained& item : trained) {

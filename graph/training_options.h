@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +29,9 @@ struct TrainingOptions {
   std::optional<std::int64_t> exchanged_over;
   std::set<std::string> not_exchanged;  // parameters of which every device has its own
   bool exchanges_means = false;         // also divided by their number
+  /// For `clip_norm` where something is not exchanged: how many devices hold what this one has of each such parameter.
+  /// Empty on all devices or on none, since they add up their parts of the norm.
+  std::map<std::string, std::int64_t> piece_holders;
   std::optional<DataType> mixed_precision;
   std::optional<DataType> gradient_dtype;  // for parameters without their own (ParameterPins); default f32,
   std::optional<DataType> state_dtype;     // but gradients of f64 parameters are f64

@@ -112,6 +112,104 @@ TEST(LocalValidationTest, AMissingSumOfTheLossIsNamed) {
             "an AllReduce is missing: the values of the ranks differ, and their mean is the reference's");
 }
 
+LocalValidation compared(const std::string& local, const std::string& reference, std::int64_t ranks,
+                         const LocalValidationOptions& options = {}) {
+  return validate_against(models_of_ranks(read_model_text(local, "m.yaml"), ranks),
+                          read_model_text(reference, "r.yaml"), options);
+}
+
+std::string error_of_comparison(const std::string& local, const std::string& reference, std::int64_t ranks) {
+  try {
+    compared(local, reference, ranks);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "runs";
+}
+
+// ---- clip_norm
+
+/// Columns of a product on each of four ranks, or each half on two of them; the bias is whole everywhere.
+std::string clipped(const std::string& columns, const std::string& sum, const std::string& mode = "hybrid_parallel") {
+  return R"(shardplan: 1
+model: clip
+dims: {Fl: )" +
+         columns + R"(}
+inputs: {x: [8, 8]}
+constants: {parts: 16/Fl}
+parameters:
+  w: {shape: [8, Fl], )" +
+         std::string(mode == "hybrid_parallel" ? "layerwise_parallel: true, " : "") + R"(begin: [0, )" +
+         (sum.empty() ? "rank*Fl" : "rank//2*Fl") + R"(]}
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  mean: {op: ReduceMean, in: z}
+  part: {op: RealDiv, in: [mean, parts]}
+  all:  {op: AllReduce, in: part)" +
+         sum + R"(}
+  rest: {op: Sub, in: [all, part]}
+  stop: {op: StopGradient, in: rest}
+  loss: {op: Add, in: [part, stop]}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.5, clip_norm: 0.1}
+parallel: {parallel_mode: )" +
+         mode + ", device_num: 4}\n";
+}
+std::string with_bias(std::string text) {
+  text.replace(text.find("in: [x, w]"), 10, "in: [xb, w]");
+  text.replace(text.find("  y:"), 4, "  xb: {op: Add, in: [x, b]}\n  y:");
+  const std::size_t operators = text.find("operators:");
+  return text.insert(operators, "  b: [8]\n");
+}
+constexpr char kClipped[] = R"(shardplan: 1
+model: whole
+inputs: {x: [8, 8]}
+parameters:
+  w: [8, 16]
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  loss: {op: ReduceMean, in: z}
+loss: loss
+training: {optimizer: sgd, learning_rate: 0.5, clip_norm: 0.1}
+)";
+
+/// All ranks scale by the norm of the gradients of all: pieces are added up, what several hold counts once.
+TEST(LocalValidationTest, TheNormOfGradientsIsThatOfAllRanks) {
+  const LocalValidation quarters = compared(with_bias(clipped("16/group_size", "")), with_bias(kClipped), 4);
+  EXPECT_TRUE(quarters.agrees()) << quarters.causes[0].message;
+  ASSERT_EQ(quarters.steps[0].values.size(), 3u);
+  const LocalValidation halves = compared(clipped("8", ", group: [[0, 2], [1, 3]]"), kClipped, 4);
+  EXPECT_TRUE(halves.agrees()) << halves.causes[0].message;
+  std::string unclipped = with_bias(kClipped);
+  unclipped.erase(unclipped.find(", clip_norm: 0.1"), 16);
+  EXPECT_FALSE(compared(with_bias(clipped("16/group_size", "")), unclipped, 4).agrees()) << "clipping shows";
+}
+
+TEST(LocalValidationTest, ARankWithoutPiecesWaitsForTheNormOfOthers) {
+  const std::string whole = std::string(kClipped) + "parallel: {parallel_mode: hybrid_parallel, device_num: 2}\n";
+  Model model = *models_of_ranks(read_model_text(whole, "m.yaml"), 2)[0];
+  EXPECT_TRUE(model.training->piece_holders.empty());
+  EXPECT_FALSE(planned_graph(model).find_tensor("clip.AllReduce"));
+  model.training->piece_holders = {{"of another rank", 1}};
+  EXPECT_TRUE(planned_graph(model).find_tensor("clip.AllReduce"));
+}
+
+TEST(LocalValidationTest, ANormThatIsNotKnownIsAnError) {
+  std::string overlapping = clipped("8", ", group: [[0, 2], [1, 3]]");
+  overlapping.replace(overlapping.find("rank//2*Fl"), 10, "rank*2");
+  const std::string error = error_of_comparison(overlapping, kClipped, 4);
+  EXPECT_NE(error.find("m.yaml:18:11: error: training: clip_norm: the piece [8, 8] of w that begins at [0, 0] overlaps "
+                       "the piece [8, 8] that begins at [0, 2]"),
+            std::string::npos)
+      << error;
+  const std::string alone = error_of_comparison(clipped("16/group_size", "", "stand_alone"), kClipped, 4);
+  EXPECT_NE(alone.find("training: clip_norm: w is in pieces (begin), but in stand_alone ranks exchange nothing"),
+            std::string::npos)
+      << alone;
+}
+
 TEST(LocalValidationTest, WhatHasNoCounterpartIsAnError) {
   const auto fault = [](const std::string& parameters, const std::string& reads) {
     const std::string text = "shardplan: 1\ninputs: {x: [8, 4]}\nparameters: " + parameters +
