@@ -201,14 +201,14 @@ std::string local_validation_text(const LocalSubject& subject, const LocalValida
   if (validation.not_finite) {
     text += fmt::format("step {} is not compared: the reference has non-finite values\n", validation.steps.size() + 1);
   }
-  if (!validation.not_compared.empty()) {
-    text += fmt::format("not compared, because the reference has no tensor of this name and shape: {}\n",
-                        some_names(validation.not_compared));
+  for (const LocalValidation::NotCompared& output : validation.not_compared) {
+    text += fmt::format("not compared: {}: {}\n", output.name, output.reason);
   }
   if (validation.agrees()) {
     const std::size_t compared = validation.steps.empty() ? 0 : validation.steps[0].values.size();
-    return text + fmt::format("agrees in every step{}: {} on every rank\n",
-                              validation.not_finite ? " that is compared" : "", counted(compared, "tensor"));
+    return text + fmt::format("agrees in every step{}: {} on every rank{}\n",
+                              validation.not_finite ? " that is compared" : "", counted(compared, "tensor"),
+                              validation.some_ranks_lack_tensors ? " that has them" : "");
   }
   text += fmt::format("drifts from step {}", *validation.first_drift + 1);
   for (std::size_t s = 0; has_loss && s < validation.steps.size(); ++s) {
@@ -237,7 +237,10 @@ std::string local_validation_json(const LocalSubject& subject, const LocalValida
   for (const DriftCause& cause : validation.causes) {
     json["causes"].push_back({{"message", cause.message}, {"hint", cause.hint}, {"tensors", cause.tensors}});
   }
-  json["not_compared"] = validation.not_compared;
+  json["not_compared"] = Json::array();
+  for (const LocalValidation::NotCompared& output : validation.not_compared) {
+    json["not_compared"].push_back({{"name", output.name}, {"reason", output.reason}});
+  }
   json["not_finite"] = validation.not_finite;
   json["steps"] = Json::array();
   for (const LocalStepComparison& step : validation.steps) {

@@ -25,6 +25,7 @@ namespace {
 constexpr double kMostNumbers = 5e8;  // 4 GB of float64
 constexpr double kRelative = 1e-9;
 constexpr double kRelativeOfGradients = 1e-6;  // to distinguish causes
+constexpr std::int64_t kNone = -1;             // no rank was compared yet
 
 /// The box of `whole` at `begin`.
 TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shape& begin, const Shape& shape) {
@@ -196,29 +197,75 @@ class Validation {
     }
   }
 
+  /// An output with the reference's tensor, and the ranks that have it in the same shape.
+  struct Output {
+    std::string name;
+    TensorId reference;
+    std::map<std::size_t, TensorId> of_ranks;
+  };
+
   /// Outputs of both; the loss may have another name.
   void find_outputs() {
-    const OperatorGraph& first = graph(0);
-    const auto add = [&](const std::string& name, const std::optional<TensorId>& whole) {
-      bool is_same = whole.has_value();
-      for (std::size_t rank = 0; rank < run_->graphs.size() && is_same; ++rank) {
-        const auto own = name == "loss" ? graph(rank).loss() : graph(rank).find_tensor(name);
-        is_same = own && graph(rank).tensor(*own).type.shape == reference_.tensor(*whole).type.shape;
-      }
-      if (is_same) {
-        outputs_.emplace_back(name, *whole);
-      } else {
-        result_.not_compared.push_back(name);
-      }
-    };
-    if (first.loss()) add("loss", reference_.loss());
-    for (const TensorId id : first.tensors().ids()) {
-      const GraphTensor& tensor = first.tensor(id);
-      if (tensor.is_output && id != first.loss()) add(tensor.name, reference_.find_tensor(tensor.name));
+    const OperatorGraph& whole = reference_;
+    std::set<std::string> names;
+    if (whole.loss() ||
+        std::ranges::any_of(run_->graphs, [](const OperatorGraph& own) { return own.loss().has_value(); })) {
+      add_output("loss", whole.loss() ? whole.loss() : whole.find_tensor("loss"));
+      names.insert("loss");
     }
-    if (!outputs_.empty() || reference_.is_training()) return;
+    for (const OperatorGraph& own : run_->graphs) {
+      for (const TensorId id : own.tensors().ids()) {
+        const GraphTensor& tensor = own.tensor(id);
+        if (!tensor.is_output || id == own.loss() || !names.insert(tensor.name).second) continue;
+        add_output(tensor.name, whole.find_tensor(tensor.name));
+      }
+    }
+    for (const TensorId id : whole.tensors().ids()) {
+      const GraphTensor& tensor = whole.tensor(id);
+      if (!tensor.is_output || id == whole.loss() || names.contains(tensor.name)) continue;
+      result_.not_compared.push_back({tensor.name, fmt::format("{} has no such output", ranks_[0]->name)});
+    }
+    if (!outputs_.empty() || whole.is_training()) return;
     throw InputError({ranks_[0]->source->file(), 0, 0}, "no output has the name and the shape of one of {}",
                      reference_model_.name);
+  }
+
+  void add_output(const std::string& name, const std::optional<TensorId>& whole) {
+    if (!whole) {
+      result_.not_compared.push_back({name, fmt::format("{} has no tensor of this name", reference_model_.name)});
+      return;
+    }
+    Output output{name, *whole, {}};
+    const Shape& shape = reference_.tensor(*whole).type.shape;
+    std::map<Shape, std::vector<std::int64_t>> others;  // ranks that have another shape
+    for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
+      const auto own = own_output(rank, name);
+      if (!own) continue;
+      const Shape& found = graph(rank).tensor(*own).type.shape;
+      if (found == shape) {
+        output.of_ranks.emplace(rank, *own);
+      } else {
+        others[found].push_back(static_cast<std::int64_t>(rank));
+      }
+    }
+    for (const auto& [found, ranks] : others) {
+      result_.not_compared.push_back(
+          {name, fmt::format("{} on rank{} {}, {} in {}", to_string(found), ranks.size() == 1 ? "" : "s",
+                             ranks_text(ranks), to_string(shape), reference_model_.name)});
+    }
+    if (output.of_ranks.empty() && others.empty()) {
+      result_.not_compared.push_back({name, fmt::format("{} has no such output", ranks_[0]->name)});
+    }
+    if (output.of_ranks.empty()) return;
+    if (output.of_ranks.size() < run_->graphs.size()) result_.some_ranks_lack_tensors = true;
+    outputs_.push_back(std::move(output));
+  }
+
+  std::optional<TensorId> own_output(std::size_t rank, const std::string& name) const {
+    const OperatorGraph& own = graph(rank);
+    if (name == "loss" && own.loss()) return own.loss();
+    const auto found = own.find_tensor(name);
+    return found && own.tensor(*found).is_output ? found : std::nullopt;
   }
 
   /// Parameters and states are those before the first step; inputs are new in each step.
@@ -239,8 +286,8 @@ class Validation {
       const TensorValues& values = reference.exact.tensors[id];
       return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
     };
-    for (const auto& [name, whole] : outputs_) {
-      if (!is_so(whole)) return false;
+    for (const Output& output : outputs_) {
+      if (!is_so(output.reference)) return false;
     }
     for (const TensorId id : reference_.tensors().ids()) {
       const GraphTensor& tensor = reference_.tensor(id);
@@ -262,7 +309,7 @@ class Validation {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const double difference = distance(found[i], should_be[i]);
       const bool is_equal = difference <= tolerance.allowed(scale, should_be[i]);
-      const bool is_first = rank == 0 && i == 0;
+      const bool is_first = worst.rank == kNone;
       const bool is_worse = difference > worst.difference || (worst.is_equal && !is_equal);
       if (is_first || (is_worse && (worst.is_equal || !is_equal))) {
         worst = {worst.name, rank, found[i], should_be[i], difference, worst.is_equal && is_equal};
@@ -274,14 +321,14 @@ class Validation {
 
   LocalStepComparison compare_step(const LocalExecutor& executor, const MeasuredReference& reference) const {
     LocalStepComparison step;
-    for (const auto& [name, whole] : outputs_) {
-      LocalStepComparison::Value worst{name};
-      const Movement& moved = reference.moved64[whole];
+    for (const Output& output : outputs_) {
+      LocalStepComparison::Value worst{output.name, kNone};
+      const Movement& moved = reference.moved64[output.reference];
       const Tolerance tolerance{kRelative, moved.absolute, moved.of_large};
-      for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
-        const TensorId own = name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(name);
+      for (const auto& [rank, own] : output.of_ranks) {
         const auto number = static_cast<std::int64_t>(rank);
-        compare_values(worst, executor.value(number, own), reference.exact.tensors[whole], tolerance, number);
+        compare_values(worst, executor.value(number, own), reference.exact.tensors[output.reference], tolerance,
+                       number);
       }
       step.values.push_back(worst);
     }
@@ -289,7 +336,7 @@ class Validation {
       if (reference_.tensor(whole).kind != TensorKind::kParameter) continue;
       const auto updated = update_of(reference_, whole);
       if (!updated) continue;
-      LocalStepComparison::Value worst{reference_.tensor(whole).name};
+      LocalStepComparison::Value worst{reference_.tensor(whole).name, kNone};
       const Movement& moved = reference.moved64[*updated];
       const Tolerance tolerance{kRelative, moved.absolute, moved.of_large};
       for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
@@ -423,11 +470,10 @@ class Validation {
   DriftCause cause_of_output(const LocalStepComparison::Value& value, const LocalExecutor& executor,
                              const MeasuredReference& reference) const {
     const auto output =
-        std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& other) { return other.first == value.name; });
+        std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& other) { return other.name == value.name; });
     std::vector<Holders> pieces(1);
-    pieces[0].should_be = reference.exact.tensors[output->second];
-    for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
-      const TensorId own = value.name == "loss" ? *graph(rank).loss() : *graph(rank).find_tensor(value.name);
+    pieces[0].should_be = reference.exact.tensors[output->reference];
+    for (const auto& [rank, own] : output->of_ranks) {
       pieces[0].ranks.push_back(static_cast<std::int64_t>(rank));
       pieces[0].gradients.push_back(executor.value(static_cast<std::int64_t>(rank), own));
     }
@@ -437,9 +483,11 @@ class Validation {
           hint,
           {}};
     };
-    if (all_sum_to(pieces, true)) return missing("mean", "add an AllReduce and divide by group_size");
-    if (all_sum_to(pieces, false)) return missing("sum", "add an AllReduce");
-    const double factor = factor_of(pieces);
+    const bool is_of_all = output->of_ranks.size() == run_->graphs.size();
+    if (is_of_all && all_sum_to(pieces, true)) return missing("mean", "add an AllReduce and divide by group_size");
+    if (is_of_all && all_sum_to(pieces, false)) return missing("sum", "add an AllReduce");
+    const bool is_one_number = pieces[0].ranks.size() == 1 && pieces[0].should_be.size() == 1;  // any factor would fit
+    const double factor = is_one_number ? 0 : factor_of(pieces);
     if (factor != 0 && all_have(pieces, factor)) {
       return {fmt::format("the values are {:.6g} times the reference's", factor), "", {}};
     }
@@ -452,7 +500,7 @@ class Validation {
   OperatorGraph reference_;
   std::unique_ptr<const RankGraphs> run_;
   std::vector<std::map<TensorId, Counterpart>> counterparts_;  // by rank
-  std::vector<std::pair<std::string, TensorId>> outputs_;      // with the reference's tensor
+  std::vector<Output> outputs_;
   LocalValidation result_;
 };
 

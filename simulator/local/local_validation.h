@@ -44,8 +44,13 @@ struct LocalValidation {
   std::vector<LocalStepComparison> steps;
   std::optional<std::size_t> first_drift;  // the first step, from 0, in which something differs
   std::vector<DriftCause> causes;          // of that step
-  std::vector<std::string> not_compared;   // outputs that the reference lacks or has in another shape
-  bool not_finite = false;                 // in the reference's next step: no more steps are compared
+  struct NotCompared {
+    std::string name;
+    std::string reason;
+  };
+  std::vector<NotCompared> not_compared;  // outputs of either, all of them or those of some ranks
+  bool some_ranks_lack_tensors = false;   // of those that are compared
+  bool not_finite = false;                // in the reference's next step: no more steps are compared
   bool agrees() const { return !first_drift; }
 };
 
@@ -53,9 +58,10 @@ struct LocalValidation {
 /// devices, side by side, step by step from the same numbers.
 ///
 /// Tensors of the same name are compared. Inputs, parameters and optimizer states are drawn for the reference; each
-/// rank has the same numbers if the shape is the same, else the piece at `begin`. Every rank's loss and outputs are
-/// compared with the reference's, and updated parameters with the corresponding pieces. Values are equal if they differ
-/// by at most 1e-9 of the largest value plus the effect of rounding on the reference itself (`MeasuredReference`).
+/// rank has the same numbers if the shape is the same, else the piece at `begin`. The loss and the outputs are compared
+/// with the reference's on every rank that has them in its shape, and updated parameters with the corresponding pieces.
+/// Values are equal if they differ by at most 1e-9 of the largest value plus the effect of rounding on the reference
+/// itself (`MeasuredReference`).
 ///
 /// Throws InputError: an input or parameter that only one of the two has, a shape that is no piece, micro-batches, an
 /// operator without a kernel, nothing to compare, numbers of the first step that are not finite, and what

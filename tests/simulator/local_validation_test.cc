@@ -127,6 +127,58 @@ std::string error_of_comparison(const std::string& local, const std::string& ref
   return "runs";
 }
 
+// ---- outputs
+
+/// Row sums of which rank 1 alone computes the maximum.
+std::string with_outputs(const std::string& operators, const std::string& outputs) {
+  return "shardplan: 1\nmodel: rows\ninputs: {x: {shape: [4, 4], begin: [rank*4, 0]}}\noperators:\n"
+         "  y: {op: Square, in: x}\n" +
+         operators + "outputs: [" + outputs +
+         "]\n"
+         "parallel: {parallel_mode: hybrid_parallel, device_num: 2}\n";
+}
+const std::string kSum = "  own: {op: ReduceSum, in: y}\n  sum: {op: AllReduce, in: own}\n";
+constexpr char kOutputs[] = R"(shardplan: 1
+model: whole
+inputs: {x: [8, 4]}
+operators:
+  y:    {op: Square, in: x}
+  sum:  {op: ReduceSum, in: y}
+  most: {op: ReduceMax, in: y}
+outputs: [sum, most]
+)";
+
+TEST(LocalValidationTest, OutputsAreComparedOnTheRanksThatHaveThem) {
+  const std::string one = kSum + "  most: {op: ReduceMax, in: y, ranks: [1]}\n";
+  const LocalValidation wrong = compared(with_outputs(one, "sum, most"), kOutputs, 2, {.seed = 5});
+  ASSERT_EQ(wrong.steps[0].values.size(), 2u);
+  EXPECT_TRUE(value_of(wrong.steps[0], "sum").is_equal);
+  EXPECT_FALSE(value_of(wrong.steps[0], "most").is_equal);
+  EXPECT_EQ(value_of(wrong.steps[0], "most").rank, 1);
+  EXPECT_TRUE(wrong.not_compared.empty());
+
+  const LocalValidation right =
+      compared(with_outputs("  top: {op: ReduceMax, in: y}\n  most: {op: AllReduce, in: top, reduce: max}\n", "most"),
+               kOutputs, 2, {.seed = 5});
+  EXPECT_TRUE(right.agrees());
+  ASSERT_EQ(right.not_compared.size(), 1u);
+  EXPECT_EQ(right.not_compared[0].name, "sum");
+  EXPECT_EQ(right.not_compared[0].reason, "rows has no such output");
+}
+
+TEST(LocalValidationTest, OutputsThatAreNotComparedHaveAReason) {
+  const LocalValidation found =
+      compared(with_outputs(kSum + "  most: {op: ReduceMax, in: y, keep_dims: true}\n  more: {op: Neg, in: sum}\n",
+                            "sum, most, more"),
+               kOutputs, 2);
+  EXPECT_TRUE(found.agrees());
+  ASSERT_EQ(found.not_compared.size(), 2u);
+  EXPECT_EQ(found.not_compared[0].name, "most");
+  EXPECT_EQ(found.not_compared[0].reason, "[1, 1] on ranks 0 and 1, [] in whole");
+  EXPECT_EQ(found.not_compared[1].name, "more");
+  EXPECT_EQ(found.not_compared[1].reason, "whole has no tensor of this name");
+}
+
 // ---- clip_norm
 
 /// Columns of a product on each of four ranks, or each half on two of them; the bias is whole everywhere.
