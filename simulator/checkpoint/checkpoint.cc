@@ -282,6 +282,7 @@ Checkpoint::Verification Checkpoint::verify() {
   }
   if (!faults.empty()) throw InputError(std::move(faults));
   for (std::size_t t = 0; t < form_.tensors.size(); ++t) {
+    if (form_.is_per_device) collect([&] { check_covered(t, whole_piece(form_.tensors[t].shape)); });
     for (const Holders& source : holders(t)) {
       const Bytes first = read(t, source.piece, source.ranks.front());
       for (std::size_t i = 1; i < source.ranks.size(); ++i) {

@@ -44,8 +44,8 @@ class Checkpoint {
     std::int64_t bytes = 0;   // of all data
     std::int64_t copies = 0;  // pieces that were compared with an equal one of another rank
   };
-  /// Reads everything and checks that every rank is present, that all agree on mesh, layouts and step, and that copies
-  /// are equal. Throws InputError with all faults.
+  /// Reads everything and checks that every rank is present, that all agree on mesh, layouts and step, that copies are
+  /// equal, and that no part of a tensor is on no rank. Throws InputError with all faults.
   Verification verify();
 
  private:

@@ -44,6 +44,16 @@ TensorValues piece_of(const TensorValues& values, const Shape& whole, const Shap
   return piece;
 }
 
+/// The index of an element of a row-major tensor.
+Shape index_of(std::int64_t element, const Shape& shape) {
+  Shape index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = element % shape[d];
+    element /= shape[d];
+  }
+  return index;
+}
+
 /// The reference tensor of which a rank's tensor is a piece.
 struct Counterpart {
   TensorId reference;
@@ -195,6 +205,34 @@ class Validation {
       if (tensor.kind != TensorKind::kParameter || known.contains(tensor.name)) continue;
       throw InputError(tensor.place, "{}: {} has no parameter of this name", tensor.name, ranks_[0]->name);
     }
+    for (const TensorId id : reference_.tensors().ids()) {
+      if (reference_.tensor(id).kind == TensorKind::kParameter) check_is_held(id);
+    }
+  }
+
+  /// What no rank holds is not compared, so it must not exist.
+  void check_is_held(TensorId whole) const {
+    const GraphTensor& tensor = reference_.tensor(whole);
+    const Shape& shape = tensor.type.shape;
+    std::vector<bool> is_held(static_cast<std::size_t>(num_elements(shape)), false);
+    SourcePlace place;
+    std::set<std::pair<Shape, Shape>> known;
+    for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
+      const auto own = graph(rank).find_tensor(tensor.name);
+      if (!own) continue;
+      place = graph(rank).tensor(*own).place;
+      const RankPiece piece{shape, counterparts_[rank].at(*own).begin, graph(rank).tensor(*own).type.shape};
+      if (piece.shape == shape) return;
+      if (!known.emplace(piece.begin, piece.shape).second) continue;
+      for_each_shared_row(runs_of(piece), whole_piece(shape), [&](std::int64_t, std::int64_t to, std::int64_t count) {
+        std::fill_n(is_held.begin() + to, count, true);
+      });
+    }
+    const auto first = std::find(is_held.begin(), is_held.end(), false);
+    if (first == is_held.end()) return;
+    throw InputError(place, "{}: a part of its {} in {} is on no rank: {} of {} elements, the first at {}", tensor.name,
+                     to_string(shape), reference_model_.name, std::count(is_held.begin(), is_held.end(), false),
+                     is_held.size(), to_string(index_of(first - is_held.begin(), shape)));
   }
 
   /// An output with the reference's tensor, and the ranks that have it in the same shape.

@@ -63,9 +63,9 @@ struct LocalValidation {
 /// Values are equal if they differ by at most 1e-9 of the largest value plus the effect of rounding on the reference
 /// itself (`MeasuredReference`).
 ///
-/// Throws InputError: an input or parameter that only one of the two has, a shape that is no piece, micro-batches, an
-/// operator without a kernel, nothing to compare, numbers of the first step that are not finite, and what
-/// `local_program` throws; Stopped if asked to stop.
+/// Throws InputError: an input or parameter that only one of the two has, a shape that is no piece, a part of a
+/// parameter that is on no rank, micro-batches, an operator without a kernel, nothing to compare, numbers of the first
+/// step that are not finite, and what `local_program` throws; Stopped if asked to stop.
 LocalValidation validate_against(const std::vector<std::shared_ptr<const Model>>& ranks, const Model& reference,
                                  const LocalValidationOptions& options);
 

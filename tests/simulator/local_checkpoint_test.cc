@@ -404,5 +404,18 @@ TEST_F(LocalCheckpointTest, MasterCopiesStartAsTheLoadedWeights) {
   EXPECT_EQ(losses(at("weights"), 1), expected);
 }
 
+TEST_F(LocalCheckpointTest, APartOnNoRankIsFoundByVerify) {
+  std::string apart = kColumns;
+  apart.replace(apart.find("rank*own"), 8, "rank*2*own");
+  trained(Ranks(apart, 4), {.seed = 3, .steps = 1}, at("apart"));
+  Checkpoint checkpoint(at("apart"));
+  const std::string found = error_of([&] { checkpoint.verify(); });
+  EXPECT_NE(found.find("a part of 'w' [8, 14], from [0, 0], is on no rank"), std::string::npos) << found;
+  EXPECT_EQ(found.find("a part of 'w' [8, 14], from [0, 0], is on no rank"),
+            error_of([&] {
+              transform_checkpoint(checkpoint, integrated(checkpoint.form()), "");
+            }).find("a part of 'w' [8, 14], from [0, 0], is on no rank"));
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -179,6 +179,20 @@ TEST(LocalValidationTest, OutputsThatAreNotComparedHaveAReason) {
   EXPECT_EQ(found.not_compared[1].reason, "whole has no tensor of this name");
 }
 
+// ---- parameters
+
+/// Columns that no rank holds would train in the reference alone.
+TEST(LocalValidationTest, APartOnNoRankIsAnError) {
+  std::string half = kReference;
+  half.replace(half.find("w: [4, 6]"), 9, "w: {shape: [4, 2], begin: [0, rank*4], layerwise_parallel: true}");
+  half += "parallel: {parallel_mode: hybrid_parallel, device_num: 2}\n";
+  EXPECT_NE(error_of_comparison(half, kReference, 2)
+                .find("m.yaml:4:14: error: w: a part of its [4, 6] in whole is on no rank: 8 of 24 elements, the first "
+                      "at [0, 2]"),
+            std::string::npos)
+      << error_of_comparison(half, kReference, 2);
+}
+
 // ---- clip_norm
 
 /// Columns of a product on each of four ranks, or each half on two of them; the bias is whole everywhere.
