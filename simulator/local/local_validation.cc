@@ -435,6 +435,14 @@ class Validation {
     });
   }
 
+  /// Whether all ranks with one piece have the same: then no sum over them is missing.
+  static bool ranks_agree(const std::vector<Holders>& pieces) {
+    return std::all_of(pieces.begin(), pieces.end(), [](const Holders& holders) {
+      return std::all_of(holders.gradients.begin(), holders.gradients.end(),
+                         [&](const TensorValues& gradient) { return is_near(gradient, holders.gradients[0]); });
+    });
+  }
+
   static bool all_sum_to(const std::vector<Holders>& pieces, bool is_mean) {
     return std::all_of(pieces.begin(), pieces.end(), [&](const Holders& holders) {
       const double factor = is_mean ? static_cast<double>(holders.ranks.size()) : 1;
@@ -451,6 +459,25 @@ class Validation {
     return pieces[0].gradients[0][static_cast<std::size_t>(largest - should_be.begin())] / *largest;
   }
 
+  /// What may be wrong with gradients that are `factor` times the right ones.
+  std::string hint_for(double factor, bool exchanges) const {
+    const auto count = static_cast<double>(run_->graphs.size());
+    const std::optional<Placed<bool>>& mean = ranks_[0]->parallel.gradients_mean;
+    if (exchanges && std::abs(factor - count) < 1e-6) {
+      return "gradients_mean: true divides the sum of the ranks' gradients by their number; a loss that AllReduce has "
+             "added up is divided by group_size";
+    }
+    if (std::abs(factor * count - 1) < 1e-6) {
+      return exchanges && mean && mean->value
+                 ? "gradients_mean: true divides the sum of the ranks' gradients by their number, and so does the "
+                   "loss: leave out one of the two"
+                 : "a gradient is that of the sum of all ranks' losses: each is divided by their number once too often";
+    }
+    if (factor < 1) return "";
+    return "a gradient is that of the sum of all ranks' losses: what AllReduce gives to each of them counts so many "
+           "times";
+  }
+
   DriftCause cause_of(const std::string& parameter, const std::vector<Holders>& pieces) const {
     const bool exchanges = ranks_[0]->parallel.parallel_mode == ParallelMode::kHybridParallel &&
                            !ranks_[0]->not_exchanged.contains(parameter);
@@ -459,7 +486,8 @@ class Validation {
       return {"the gradients agree, but the updates differ", "compare the `training:` of the two files", {}};
     }
     const std::size_t count = pieces[0].ranks.size();
-    if (count > 1 && all_sum_to(pieces, true)) {
+    const bool may_miss_a_sum = count > 1 && !ranks_agree(pieces);
+    if (may_miss_a_sum && all_sum_to(pieces, true)) {
       return {
           fmt::format("an AllReduce of the gradients is missing: those of the {} ranks differ, and their mean is the "
                       "reference's",
@@ -467,7 +495,7 @@ class Validation {
           "parallel: {parallel_mode: hybrid_parallel, gradients_mean: true} adds it",
           {}};
     }
-    if (count > 1 && all_sum_to(pieces, false)) {
+    if (may_miss_a_sum && all_sum_to(pieces, false)) {
       return {
           fmt::format("an AllReduce of the gradients is missing: those of the {} ranks differ, and their sum is the "
                       "reference's",
@@ -477,14 +505,7 @@ class Validation {
     }
     const double factor = factor_of(pieces);
     if (factor != 0 && all_have(pieces, factor)) {
-      const bool is_sum = exchanges && std::abs(factor - static_cast<double>(run_->graphs.size())) < 1e-6;
-      return {fmt::format("the gradients are {:.6g} times the reference's", factor),
-              is_sum
-                  ? "gradients_mean: true divides the sum of the ranks' gradients by their number; a loss that "
-                    "AllReduce has added up is divided by group_size"
-                  : "a gradient is that of the sum of all ranks' losses: what AllReduce gives to each of them counts "
-                    "so many times",
-              {}};
+      return {fmt::format("the gradients are {:.6g} times the reference's", factor), hint_for(factor, exchanges), {}};
     }
     return {"the gradients differ from the reference's", "", {}};
   }
@@ -521,13 +542,18 @@ class Validation {
           hint,
           {}};
     };
-    const bool is_of_all = output->of_ranks.size() == run_->graphs.size();
+    const bool is_of_all = output->of_ranks.size() == run_->graphs.size() && !ranks_agree(pieces);
     if (is_of_all && all_sum_to(pieces, true)) return missing("mean", "add an AllReduce and divide by group_size");
     if (is_of_all && all_sum_to(pieces, false)) return missing("sum", "add an AllReduce");
     const bool is_one_number = pieces[0].ranks.size() == 1 && pieces[0].should_be.size() == 1;  // any factor would fit
     const double factor = is_one_number ? 0 : factor_of(pieces);
     if (factor != 0 && all_have(pieces, factor)) {
-      return {fmt::format("the values are {:.6g} times the reference's", factor), "", {}};
+      const auto count = static_cast<double>(run_->graphs.size());
+      return {fmt::format("the values are {:.6g} times the reference's", factor),
+              std::abs(factor * count - 1) < 1e-6 ? "they are divided by the number of ranks once too often"
+              : std::abs(factor - count) < 1e-6   ? "divide what an AllReduce has added up by group_size"
+                                                  : "",
+              {}};
     }
     return {"the values differ from the reference's", "", {}};
   }

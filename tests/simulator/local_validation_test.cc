@@ -127,6 +127,38 @@ std::string error_of_comparison(const std::string& local, const std::string& ref
   return "runs";
 }
 
+/// What is equal on all ranks misses no sum over them.
+TEST(LocalValidationTest, EqualRanksMissNoSum) {
+  const LocalValidation loss = columns(
+      "  sum:  {op: AllReduce, in: own}\n  mean: {op: RealDiv, in: [sum, n]}\n  loss: {op: RealDiv, in: [mean, n]}\n",
+      "parallel_mode: hybrid_parallel", ", layerwise_parallel: true");
+  ASSERT_EQ(loss.causes.size(), 1u);
+  EXPECT_EQ(loss.causes[0].message, "the values are 0.5 times the reference's");
+  EXPECT_EQ(loss.causes[0].hint, "they are divided by the number of ranks once too often");
+  EXPECT_EQ(loss.causes[0].tensors, std::vector<std::string>{"loss"});
+
+  const std::string replicated = R"(shardplan: 1
+model: copies
+inputs: {x: [8, 4]}
+parameters: {w: [4, 6]}
+constants: {n: group_size}
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  z:    {op: Square, in: y}
+  own:  {op: ReduceMean, in: z}
+  loss: {op: RealDiv, in: [own, n]}
+loss: loss
+training: {optimizer: momentum}
+parallel: {device_num: 4, parallel_mode: hybrid_parallel, gradients_mean: true}
+)";
+  const LocalValidation gradients = compared(replicated, kReference, 4);
+  ASSERT_EQ(gradients.causes.size(), 2u);
+  EXPECT_EQ(gradients.causes[1].message, "the gradients are 0.25 times the reference's");
+  EXPECT_EQ(gradients.causes[1].hint,
+            "gradients_mean: true divides the sum of the ranks' gradients by their number, and so does the loss: leave "
+            "out one of the two");
+}
+
 // ---- outputs
 
 /// Row sums of which rank 1 alone computes the maximum.
