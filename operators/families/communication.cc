@@ -275,6 +275,25 @@ Attributes group_of(const Operation& operation) {
   return {{"group", operation.list("group")}, {"rank_size", operation.integer("rank_size")}};
 }
 
+/// 1 where two tensors are equal, 0 elsewhere.
+TensorId where_equal(GradientBuilder& builder, TensorId a, TensorId b, DataType dtype) {
+  return add_one(builder, "Cast", {add_one(builder, "Equal", {a, b})}, {{"dtype", std::string(to_string(dtype))}});
+}
+
+/// The product of all other ranks' x. Zeros are counted instead of multiplied, since the product of all, divided by an x
+/// of 0, says nothing about the others.
+TensorId product_of_others(GradientBuilder& builder, TensorId x, const Attributes& sum) {
+  const DataType dtype = builder.type(x).dtype;
+  Attributes product = sum;
+  product["reduce"] = std::string("prod");
+  const TensorId is_zero = where_equal(builder, x, builder.constant(0), dtype);
+  const TensorId factor = add_one(builder, "Add", {x, is_zero});
+  const TensorId factors = add_one(builder, "AllReduce", {factor}, product);
+  const TensorId zeros = add_one(builder, "AllReduce", {is_zero}, sum);
+  const TensorId has_none = where_equal(builder, zeros, is_zero, dtype);  // no zero but this rank's own
+  return add_one(builder, "Mul", {add_one(builder, "RealDiv", {factors, factor}), has_none});
+}
+
 Gradients all_reduce_gradient(GradientBuilder& builder, const GradientRequest& request) {
   Attributes sum = group_of(request.operation);
   sum["reduce"] = std::string("sum");
@@ -284,11 +303,9 @@ Gradients all_reduce_gradient(GradientBuilder& builder, const GradientRequest& r
   return gradient_of_first(request, [&](TensorId dy) {
     if (op == "sum") return add_one(builder, "AllReduce", {dy}, sum);
     if (op == "prod") {
-      const TensorId all = add_one(builder, "AllReduce", {add_one(builder, "Mul", {dy, y})}, sum);
-      return add_one(builder, "RealDiv", {all, x});
+      return add_one(builder, "Mul", {add_one(builder, "AllReduce", {dy}, sum), product_of_others(builder, x, sum)});
     }
-    const TensorId is_it = add_one(builder, "Cast", {add_one(builder, "Equal", {x, y})},
-                                   {{"dtype", std::string(to_string(builder.type(dy).dtype))}});
+    const TensorId is_it = where_equal(builder, x, y, builder.type(dy).dtype);
     return add_one(builder, "Mul", {add_one(builder, "AllReduce", {dy}, sum), is_it});
   });
 }

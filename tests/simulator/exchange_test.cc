@@ -297,5 +297,21 @@ TEST(ExchangeOrderTest, SendsToOneRankKeepTheirOrder) {
   EXPECT_EQ(executor.value(1, *models[1]->graph.find_tensor("d")), (TensorValues{12, 13, 14}));
 }
 
+/// A product with a factor of zero changes with that factor, and only if there is no second one.
+TEST(ExchangeZeroTest, ProductsOfZerosHaveDerivatives) {
+  LocalRun run({"", "[3]", "[3]", "op: AllReduce, reduce: prod", {}});
+  run.x = {{2, 0, 3}, {0, 0, 5}, {4, 7, 1}, {-1, 3, 2}};
+  run.v = {{1, 1, 1}, {1, 2, 1}, {1, 1, 3}, {1, 1, 1}};
+  const ByRank gradients = run.run(run.x, [](const OperatorGraph& graph) {
+    std::optional<TensorId> found;
+    for (const TensorId id : graph.tensors().ids()) {
+      if (graph.tensor(id).gradient_of) found = id;
+    }
+    return *found;
+  });
+  // The sum of the weights v (4, 5, 6) times the product of the others.
+  EXPECT_EQ(gradients, (ByRank{{0, 0, 6 * 10}, {4 * -8, 0, 6 * 6}, {0, 0, 6 * 30}, {0, 0, 6 * 15}}));
+}
+
 }  // namespace
 }  // namespace shardplan
