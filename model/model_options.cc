@@ -199,6 +199,12 @@ void explain_other_words(const YamlDocument& document, const YamlNode& node, std
   }
 }
 
+/// The decay of a moment. With 1 it would stay zero, and so would what it is divided by, 1 - beta^step.
+void read_decay(const OptionReader& reader, const char* key, double& value) {
+  reader.number(key, value, 0, 1);
+  if (value == 1) reader.refuse(*reader.find(key), key, "a number from 0 to below 1");
+}
+
 }  // namespace
 
 TrainingOptions read_training(const YamlDocument& document, const YamlNode& node, std::vector<Diagnostic>& faults) {
@@ -214,8 +220,8 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   }
   reader.number("learning_rate", options.learning_rate, 0, 1e308);
   reader.number("momentum", options.momentum, 0, 1);
-  reader.number("beta1", options.beta1, 0, 1);
-  reader.number("beta2", options.beta2, 0, 1);
+  read_decay(reader, "beta1", options.beta1);
+  read_decay(reader, "beta2", options.beta2);
   reader.number("eps", options.eps, 0, 1e308);
   reader.number("weight_decay", options.weight_decay, 0, 1e308);
   reader.number("clip_norm", options.clip_norm, 0, 1e308);

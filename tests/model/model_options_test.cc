@@ -152,6 +152,10 @@ TEST(ModelOptionsTest, KeysThatTheOptimizerIgnoresAreRefused) {
   EXPECT_EQ(faults_of_training("optimizer: AdamWeightDecay, beta1: 0.8"), "");
   EXPECT_EQ(faults_of_training("optimizer: adamw, momentum: 0.8"),
             "m.yaml:5:40: error: training: momentum is for optimizer momentum; adamw does not use it");
+  EXPECT_EQ(faults_of_training("optimizer: adam, beta1: 0"), "");
+  EXPECT_EQ(faults_of_training("optimizer: adamw, beta1: 1, beta2: 1"),
+            "m.yaml:5:37: error: training: beta1 is '1'; expected a number from 0 to below 1\n"
+            "m.yaml:5:47: error: training: beta2 is '1'; expected a number from 0 to below 1");
   for (const char* key : {"beta1", "beta2", "eps"}) {
     for (const char* optimizer : {"sgd", "momentum"}) {
       const std::string found = faults_of_training(std::string("optimizer: ") + optimizer + ", " + key + ": 0.5");
