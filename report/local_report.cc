@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -77,6 +78,9 @@ const LocalStepComparison::Value* worst_of(const LocalStepComparison& step) {
   return worst;
 }
 
+/// What is no number is larger than all numbers, so that it shows.
+bool is_less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
 /// The least and the largest value over the ranks; ties go to lower ranks.
 struct RankExtremes {
   std::size_t ranks = 0;  // with a value
@@ -84,6 +88,8 @@ struct RankExtremes {
   double largest = 0;
   std::size_t least_at = 0;
   std::size_t largest_at = 0;
+
+  bool are_equal() const { return !is_less(least, largest); }
 };
 
 RankExtremes extremes_of(const std::vector<std::optional<double>>& values) {
@@ -92,11 +98,11 @@ RankExtremes extremes_of(const std::vector<std::optional<double>>& values) {
     if (!values[rank]) continue;
     const double value = *values[rank];
     const bool is_first = found.ranks++ == 0;
-    if (is_first || value < found.least) {
+    if (is_first || is_less(value, found.least)) {
       found.least = value;
       found.least_at = rank;
     }
-    if (is_first || value > found.largest) {
+    if (is_first || is_less(found.largest, value)) {
       found.largest = value;
       found.largest_at = rank;
     }
@@ -264,16 +270,14 @@ std::string local_simulation_text(const LocalSubject& subject, const std::vector
       fmt::format("{}, {}, written per device, {}, seed {}\n", subject.model,
                   subject.is_training ? "training" : "forward", counted(subject.ranks, "rank"), subject.seed);
   for (const LocalScalar& scalar : scalars) {
-    const bool all_alike = std::all_of(scalar.steps.begin(), scalar.steps.end(), [](const auto& step) {
-      const RankExtremes found = extremes_of(step);
-      return found.least == found.largest;
-    });
+    const bool all_alike = std::all_of(scalar.steps.begin(), scalar.steps.end(),
+                                       [](const auto& step) { return extremes_of(step).are_equal(); });
     TextTable table({Columns::kRight, Columns::kRight, Columns::kLeft, Columns::kRight, Columns::kLeft});
     table.add({subject.is_training ? "step" : "batch", all_alike ? scalar.name : "least " + scalar.name, "",
                all_alike ? "" : "largest", ""});
     for (std::size_t s = 0; s < scalar.steps.size(); ++s) {
       const RankExtremes found = extremes_of(scalar.steps[s]);
-      const bool is_alike = found.least == found.largest;
+      const bool is_alike = found.are_equal();
       table.add(
           {fmt::format("{}", first_step + static_cast<std::int64_t>(s) + 1), fmt::format("{:.9f}", found.least),
            is_alike ? fmt::format("on {}", counted(found.ranks, "rank")) : fmt::format("on rank {}", found.least_at),

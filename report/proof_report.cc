@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "report/text/text_table.h"
+#include "simulator/proof/comparison.h"
 
 // Text and JSON of a proof are written from the same `Proof`. The text shows the largest differences next to the
 // tolerances and, for a failure, the first wrong instruction, since later ones only propagate the error.
@@ -342,14 +343,16 @@ std::string simulation_text(const ValidationSubject& subject, const Shrinking& s
     double sum = 0;
     for (std::size_t i = 0; i < scalar.steps.size(); ++i) {
       const SimulatedStep& step = scalar.steps[i];
-      const double difference = std::abs(step.one_device - step.mesh);
+      const double difference = distance(step.mesh, step.one_device);  // infinite if only one is a number
       largest = std::max(largest, difference);
       sum += step.mesh;
       text += fmt::format("  {:>4} {:>20.9f} {:>20.9f} {:>15}\n", first_step + static_cast<std::int64_t>(i) + 1,
                           step.one_device, step.mesh, difference == 0 ? "0" : fmt::format("{:.1e}", difference));
     }
     const std::size_t count = scalar.steps.size();
-    const std::string off = largest == 0 ? "both are equal" : fmt::format("the two differ by at most {:.1e}", largest);
+    const std::string off = largest == 0          ? "both are equal"
+                            : std::isinf(largest) ? "the two differ: in a step only one of them is finite"
+                                                  : fmt::format("the two differ by at most {:.1e}", largest);
     const double first = scalar.steps.front().one_device, last = scalar.steps.back().one_device;
     if (subject.is_training) {
       text += fmt::format("\n{} {:.6g}{} in {} on one batch; {}\n", scalar.name, first,

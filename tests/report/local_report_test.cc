@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "report/plan_file/plan_file.h"
+#include "report/proof_report.h"
 #include "tests/support/python.h"
 #include "tests/support/text.h"
 
@@ -38,6 +41,21 @@ TEST(LocalReportTest, ItsDocumentIsNoPlanToReadBack) {
   const std::string document = local_plan_json(plan_of_sum("[2]"));
   expect_has(error_of([&] { read_plan_file(document, "plan.json"); }),
              "schema: 'shardplan.local_plan/1': these are the costs of sum, a model written per device");
+}
+
+/// What is no number on one of the ranks, or on the mesh, is not equal.
+TEST(LocalReportTest, WhatIsNoNumberShows) {
+  const double nan = std::nan("");
+  const LocalSubject subject{.model = "net", .reference = "", .ranks = 2, .seed = 0, .is_training = true};
+  expect_has(local_simulation_text(subject, {{"loss", {{0.5, nan}}}}, 0), "nan");
+  expect_has(local_simulation_text(subject, {{"loss", {{nan, 0.5}}}}, 0), "nan");
+  expect_has(local_simulation_text(subject, {{"loss", {{nan, nan}}}}, 0), "on 2 ranks");
+  const auto on_a_mesh = [](double one_device, double mesh) {
+    return simulation_text({}, {}, {{"loss", {{0.5, 0.5}, {one_device, mesh}}}}, 0);
+  };
+  expect_has(on_a_mesh(0.5, nan), "the two differ: in a step only one of them is finite");
+  expect_has(on_a_mesh(nan, 0.5), "the two differ: in a step only one of them is finite");
+  expect_has(on_a_mesh(nan, nan), "both are equal");
 }
 
 }  // namespace
