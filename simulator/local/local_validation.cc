@@ -343,6 +343,7 @@ class Validation {
 
   void compare_values(LocalStepComparison::Value& worst, const TensorValues& found, const TensorValues& should_be,
                       const Tolerance& tolerance, std::int64_t rank) const {
+    SHARDPLAN_CHECK(found.size() == should_be.size());
     const double scale = scale_of(should_be);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const double difference = distance(found[i], should_be[i]);
@@ -355,6 +356,15 @@ class Validation {
         worst.is_equal = worst.is_equal && is_equal;
       }
     }
+  }
+
+  bool is_updated(TensorId whole) const { return update_of(reference_, whole).has_value(); }
+
+  bool is_updated_on_a_rank(const std::string& parameter) const {
+    return std::ranges::any_of(run_->graphs, [&](const OperatorGraph& own) {
+      const auto found = own.find_tensor(parameter);
+      return found && update_of(own, *found).has_value();
+    });
   }
 
   LocalStepComparison compare_step(const LocalExecutor& executor, const MeasuredReference& reference) const {
@@ -372,19 +382,18 @@ class Validation {
     }
     for (const TensorId whole : reference_.tensors().ids()) {
       if (reference_.tensor(whole).kind != TensorKind::kParameter) continue;
-      const auto updated = update_of(reference_, whole);
-      if (!updated) continue;
       LocalStepComparison::Value worst{reference_.tensor(whole).name, kNone};
-      const Movement& moved = reference.moved64[*updated];
+      if (!is_updated(whole) && !is_updated_on_a_rank(worst.name)) continue;
+      const TensorId after = update_of(reference_, whole).value_or(whole);
+      const Movement& moved = reference.moved64[after];
       const Tolerance tolerance{kRelative, moved.absolute, moved.of_large};
       for (std::size_t rank = 0; rank < run_->graphs.size(); ++rank) {
         const auto own = graph(rank).find_tensor(worst.name);
         if (!own) continue;
         const Shape& shape = graph(rank).tensor(*own).type.shape;
-        const TensorValues should_be = expected_of(reference, *updated, counterparts_[rank].at(*own).begin, shape);
-        const auto new_value = update_of(graph(rank), *own);
+        const TensorValues should_be = expected_of(reference, after, counterparts_[rank].at(*own).begin, shape);
         const auto number = static_cast<std::int64_t>(rank);
-        compare_values(worst, executor.value(number, new_value.value_or(*own)), should_be, tolerance, number);
+        compare_values(worst, executor.stored(number, *own), should_be, tolerance, number);
       }
       step.values.push_back(worst);
     }
@@ -481,6 +490,11 @@ class Validation {
   DriftCause cause_of(const std::string& parameter, const std::vector<Holders>& pieces) const {
     const bool exchanges = ranks_[0]->parallel.parallel_mode == ParallelMode::kHybridParallel &&
                            !ranks_[0]->not_exchanged.contains(parameter);
+    if (!is_updated(*reference_.find_tensor(parameter))) {
+      return {fmt::format("{} does not train it", reference_model_.name),
+              "requires_grad: false beside it leaves it as it is",
+              {}};
+    }
     if (pieces.empty()) return {"no gradient was computed", "", {}};
     if (all_have(pieces, 1)) {
       return {"the gradients agree, but the updates differ", "compare the `training:` of the two files", {}};

@@ -225,6 +225,24 @@ TEST(LocalValidationTest, APartOnNoRankIsAnError) {
       << error_of_comparison(half, kReference, 2);
 }
 
+TEST(LocalValidationTest, AParameterThatTheReferenceDoesNotTrainIsReported) {
+  const auto with_bias = [](const std::string& flags) {
+    std::string text = kReference;
+    text.replace(text.find("w: [4, 6]"), 9, "w: [4, 6], b: {shape: [6]" + flags + "}");
+    text.replace(text.find("in: y"), 5, "in: yb");
+    text.replace(text.find("  z:"), 4, "  yb: {op: Add, in: [y, b]}\n  z:");
+    text.replace(text.find("momentum"), 8, "sgd");
+    return text;
+  };
+  const std::string parallel = "parallel: {parallel_mode: hybrid_parallel, gradients_mean: true, device_num: 2}\n";
+  const LocalValidation found =
+      compared(with_bias("") + parallel, with_bias(", requires_grad: false"), 2, {.steps = 1});
+  ASSERT_EQ(found.causes.size(), 1u);
+  EXPECT_EQ(found.causes[0].tensors, std::vector<std::string>{"b"});
+  EXPECT_EQ(found.causes[0].message, "whole does not train it");
+  EXPECT_FALSE(compared(with_bias(", requires_grad: false") + parallel, with_bias(""), 2, {.steps = 1}).agrees());
+}
+
 // ---- clip_norm
 
 /// Columns of a product on each of four ranks, or each half on two of them; the bias is whole everywhere.
