@@ -186,8 +186,9 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                       format_bytes(plan.memory.peak - plan.usable));
   const std::string_view of_layers = plan.has_uniform_layers ? " with uniform layers" : "";
   if (answer.least > 0) {
-    text += fmt::format("                 {}no plan{} on this mesh needs less than {}, in the order of the graph\n",
-                        answer.proven ? "proven: " : "", of_layers, format_bytes(answer.least));
+    text += fmt::format(
+        "                 {}no plan{} on this mesh needs less than {}\n                 in the order of the graph\n",
+        answer.proven ? "proven: " : "", of_layers, format_bytes(answer.least));
   } else if (answer.proven) {
     text += fmt::format("                 proven: no plan{} on this mesh fits\n", of_layers);
   }

@@ -39,12 +39,13 @@ OperatorGraph graph_of(const std::vector<std::string>& own, bool is_training) {
 TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
   const auto notices = [](const std::vector<std::string>& own) { return per_device_notices(graph_of(own, true), {}); };
   EXPECT_TRUE(notices({}).empty());
-  EXPECT_EQ(
-      notices({"w", "b"}),
-      std::vector<std::string>{"each device has its own values of w, b (layerwise_parallel), also in the proof's reference"});
-  EXPECT_EQ(notices({"a", "b", "c", "d", "e"}),
+  EXPECT_EQ(notices({"w", "b"}),
             std::vector<std::string>{
-                "each device has its own values of a, b, c and 2 more (layerwise_parallel), also in the proof's reference"});
+                "each device has its own values of w, b (layerwise_parallel), also in the proof's reference"});
+  EXPECT_EQ(
+      notices({"a", "b", "c", "d", "e"}),
+      std::vector<std::string>{
+          "each device has its own values of a, b, c and 2 more (layerwise_parallel), also in the proof's reference"});
 }
 
 TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
