@@ -108,7 +108,7 @@ bool run(const Subject& subject) {
 
   std::vector<HandMade> hand_made;
   const Baseline data_parallel = whole->data_parallel();
-  hand_made.push_back({"data parallel, nothing cut but the batch", data_parallel.time.step(), data_parallel.peak});
+  hand_made.push_back({"data parallel, nothing sharded but the batch", data_parallel.time.step(), data_parallel.peak});
   const auto add = [&](const char* name, const std::string& parallel,
                        const std::map<std::string, std::string>& strategies) {
     const Plan plan = planning_of(subject, parallel, strategies, kUnlimitedBytes)->plan(Level::kSpeed, "auto");

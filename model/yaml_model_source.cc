@@ -266,8 +266,8 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
     model.training = read_training(*syntax.document, *syntax.training, faults);
     check_training_pins(*syntax.document, *syntax.training, *model.training, model.parallel, faults);
     if (!syntax.loss)
-      faults.push_back({model.training->place, "training: the model has no loss",
-                        "loss: NAME names the scalar that training makes small"});
+      faults.push_back(
+          {model.training->place, "training: the model has no loss", "loss: NAME names the scalar to minimise"});
   }
   if (syntax.autocast) {
     model.autocast = syntax.autocast->value;

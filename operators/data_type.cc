@@ -43,4 +43,13 @@ std::optional<DataType> parse_data_type(std::string_view text) {
   return std::nullopt;
 }
 
+std::string data_type_list() {
+  std::string list;
+  for (const Description& description : kDescriptions) {
+    const bool is_last = &description == &kDescriptions.back();
+    list += (list.empty() ? "" : is_last ? " or " : ", ") + std::string(description.name);
+  }
+  return list;
+}
+
 }  // namespace shardplan

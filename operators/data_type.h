@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/units.h"
@@ -17,5 +18,7 @@ std::string_view to_string(DataType type);
 /// "Float32", as MindSpore prints it.
 std::string_view mindspore_name(DataType type);
 std::optional<DataType> parse_data_type(std::string_view text);
+/// "f64, f32, ... or bool": all types, for messages.
+std::string data_type_list();
 
 }  // namespace shardplan

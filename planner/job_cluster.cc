@@ -64,10 +64,9 @@ Cluster job_devices(const Cluster& cluster, std::int64_t device_num) {
     throw InputError(std::vector<Diagnostic>{
         {{},
          fmt::format("device_num is {}; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each", device_num),
-         fmt::format("possible: {}", device_num < kOfServer
-                                         ? (device_num < kOfServer / 2 ? "2 or 4" : "4 or 8")
-                                         : fmt::format("{} or {}", device_num / kOfServer * kOfServer,
-                                                       (device_num / kOfServer + 1) * kOfServer))}});
+         fmt::format("nearest: {}", device_num < kOfServer ? (device_num < kOfServer / 2 ? "2 or 4" : "4 or 8")
+                                                           : fmt::format("{} or {}", device_num / kOfServer * kOfServer,
+                                                                         (device_num / kOfServer + 1) * kOfServer))}});
   }
   return take_devices(cluster, device_num);
 }

@@ -123,7 +123,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   for (const GraphOperator& op : graph_->operators()) {
     const int level = number_of(options_.level);
     if (!op.level || *op.level == level || !scopes.insert(op.level_scope).second) continue;
-    notices_.push_back(fmt::format("{} is searched on its own at level {}, what is around it at level {}",
+    notices_.push_back(fmt::format("{} is searched separately at level {}, and the rest of the model at level {}",
                                    op.level_scope, *op.level, level));
   }
   options_.time_spent += since_begin.elapsed();

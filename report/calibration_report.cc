@@ -42,7 +42,7 @@ std::string calibration_report(const Calibration& calibration) {
     return magnitude(relative_error(a)) > magnitude(relative_error(b));
   });
   const auto count = static_cast<double>(std::max<std::size_t>(1, worst.size()));
-  text += fmt::format("\n{} measurements: mean deviation {:.1f} %, with sign {:+.1f} %\n\n", worst.size(),
+  text += fmt::format("\n{} measurements: mean absolute deviation {:.1f} %, mean deviation {:+.1f} %\n\n", worst.size(),
                       100 * sum / count, 100 * sign / count);
   text += fmt::format("{:>10} {:>10} {:>8}  {}\n", "measured", "fitted", "off, %", "worst first");
   for (std::size_t i = 0; i < std::min(worst.size(), kMostResiduals); ++i) {

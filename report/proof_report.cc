@@ -171,7 +171,7 @@ std::string subject_text(const ValidationSubject& subject, const Shrinking& shri
                                  subject.is_training ? "training" : "forward", number_of(subject.level),
                                  subject.workers > 1 ? fmt::format("{} workers of ", subject.workers) : std::string(),
                                  counted(subject.mesh.num_devices(), "device"), axes, subject.seed);
-  if (!shrinking.dims.empty()) text += paragraph_lines("sizes in the proof: " + sizes_text(shrinking.dims));
+  if (!shrinking.dims.empty()) text += paragraph_lines("reduced sizes: " + sizes_text(shrinking.dims));
   if (!shrinking.axes.empty()) {
     text += fmt::format("mesh in the proof: {} ({})\n", sizes_text(shrinking.axes),
                         counted(shrinking.mesh.num_devices(), "device"));

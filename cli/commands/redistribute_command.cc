@@ -72,7 +72,7 @@ bool are_whole_groups(const Cluster& cluster, std::int64_t devices) {
 RedistributionQuestion read_question(const RedistributeArguments& arguments) {
   RedistributionQuestion question;
   const std::optional<DataType> dtype = parse_data_type(arguments.dtype);
-  if (!dtype) throw InputError({}, "--dtype {}: there is no such type; f32, bf16, i32, ...", arguments.dtype);
+  if (!dtype) throw InputError({}, "--dtype {}: expected {}", arguments.dtype, data_type_list());
   question.dtype = *dtype;
   question.bounded_memory = arguments.memory == "bounded";
   question.shape = parse_shape("--shape", arguments.shape, element_bytes(*dtype));

@@ -90,7 +90,7 @@ class MeasurementReader {
 
   DataType data_type(const YamlNode& node) {
     const std::optional<DataType> type = parse_data_type(node.text);
-    if (!type) throw InputError(document_.place(node), "dtype: {} is none; expected f32, bf16, ...", describe(node));
+    if (!type) throw InputError(document_.place(node), "dtype is {}; expected {}", describe(node), data_type_list());
     return *type;
   }
 
@@ -146,9 +146,10 @@ class MeasurementReader {
       return to_string(known) == name.text || (known == CollectiveKind::kCollectivePermute && name.text == "permute");
     });
     if (kind == std::end(kKinds)) {
-      throw InputError(document_.place(name),
-                       "collective: '{}'; expected all_gather, reduce_scatter, all_reduce, all_to_all or permute",
-                       name.text);
+      throw InputError(
+          document_.place(name),
+          "collective: '{}'; expected all_gather, reduce_scatter, all_reduce, all_to_all or collective_permute",
+          name.text);
     }
     measured.kind = *kind;
     const YamlNode& level = need(node, "level");

@@ -88,7 +88,7 @@ std::string_view to_string(Provenance provenance) {
     case Provenance::kNotSaid:
       break;
   }
-  return "source not said";
+  return "no source given";
 }
 
 std::int64_t Cluster::num_devices() const {

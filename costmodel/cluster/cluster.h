@@ -124,7 +124,7 @@ struct CollectiveTable {
 
 /// How far a constant of a cluster file can be trusted, according to the text of its source.
 enum class Provenance { kDatasheet, kMeasured, kMeasuredElsewhere, kAssumed, kToBeVerified, kNotSaid };
-/// "datasheet", "measured", "measured elsewhere", "assumed", "to be verified", "source not said".
+/// "datasheet", "measured", "measured elsewhere", "assumed", "to be verified", "no source given".
 std::string_view to_string(Provenance provenance);
 
 /// What the machine is: one kind of device and the levels of links that join them, outermost first.

@@ -53,7 +53,7 @@ void agree_with(Settings& settings, const Settings& equal, const std::string& na
     if (!other) return;
     if (field && !same(field->value, other->value)) {
       Diagnostic fault{other->place,
-                       fmt::format("{}: {} is said in line {} and, differently, in line {}", name, key,
+                       fmt::format("{}: {} is given on line {} and, differently, on line {}", name, key,
                                    field->place.line, other->place.line),
                        "keep one of them"};
       if (std::find(faults.begin(), faults.end(), fault) == faults.end()) faults.push_back(std::move(fault));

@@ -67,7 +67,7 @@ std::vector<AttributeSpec> attention_attributes() {
   return {
       text("input_layout", "BNSD", "BNSD: [batch, heads, positions, depth], or BSND"),
       number("scale", 0, "of the scores; 0: 1 / sqrt(depth)"),
-      flag("causal", false, "a query sees no key behind it"),
+      flag("causal", false, "a query sees no later key"),
       integer("window", 0, "a query sees keys less than so many positions away; 0: all"),
       number("keep_prob", 1, "dropout: probability that a weight is kept"),
       integer("valid_keys", 0, "keys behind so many first ones are padding, which no query sees; 0: all are keys"),

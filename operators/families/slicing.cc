@@ -138,7 +138,7 @@ Gradients slice_gradient(GradientBuilder& builder, const GradientRequest& reques
 
 std::vector<AttributeSpec> strided_slice_attributes() {
   return {list("begin", std::nullopt, "first position in each dimension"),
-          list("end", std::nullopt, "first position behind; negative: from the end"),
+          list("end", std::nullopt, "first position after the slice; negative: from the end"),
           list("strides", empty_list(), "steps; 1 if empty")};
 }
 

@@ -38,7 +38,7 @@ Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, con
                   const OrderEffort& effort) {
   const bool asks = asks_for_buckets(model, graph);
   const auto say_unjoined = [&](const char* why) {
-    const std::string text = fmt::format("comm_fusion: every collective runs on its own: {}", why);
+    const std::string text = fmt::format("comm_fusion has no effect: every collective runs separately ({})", why);
     if (asks) add_notice(plan.notices, text);
   };
   if (plan.program.instructions.empty()) return plan;

@@ -278,7 +278,7 @@ class ModeDecisions {
                                          to_string(second_layout, mesh_), first.name, first.strategy->in_place.line,
                                          to_string(first_layout, mesh_));
     if (!parallel_.compat.empty()) {
-      faults_.push_back({second.strategy->in_place, what, "MindSpore wants one strategy of a parameter"});
+      faults_.push_back({second.strategy->in_place, what, "MindSpore allows only one strategy per parameter"});
     } else {
       notices_.push_back(what + "; MindSpore refuses this, here it is redistributed");
     }

@@ -65,11 +65,11 @@ ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const Unifo
     return result;
   }
   if (uniform.differences.empty() || planner == nullptr) {
-    result.text += python_comment("The nearest plan of this kind is " + text + ". In the plan, otherwise:");
+    result.text += python_comment("The nearest plan of this kind is " + text + ". Where this plan differs:");
   } else {
     result.nearest = fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(plan, degrees, *planner));
     result.text += python_comment("T" + result.nearest.substr(1) + ".");
-    result.text += python_comment("In the plan, otherwise:");
+    result.text += python_comment("Where this plan differs:");
   }
   for (const std::string& difference : result.cannot_say) result.text += python_comment("  " + difference);
   return result;

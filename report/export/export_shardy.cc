@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kShardyHowTo =
     "// How to use it: sdy_opt reads this file. @step has the shardings of a step's arguments (inputs, parameters,\n"
     "// optimizer states; its scalars are replicated) and results: give them to your own function. The function\n"
-    "// with an operator's name constrains its result: inline it behind that operator, '*' being every copy of a "
+    "// with an operator's name constrains its result: inline it after that operator, '*' being every copy of a "
     "repeat.\n"
     "// Collectives follow from the shardings; their order and overlap cannot be expressed here.\n";
 

@@ -196,8 +196,8 @@ SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) 
   }
   const std::uint64_t rest = static_cast<std::uint64_t>(size) - kLengthBytes;
   if (length > rest || length > kMostHeaderBytes) {
-    throw InputError(place, "is no safetensors file, or cut short: its header would have {} bytes, {} are left", length,
-                     rest);
+    throw InputError(place, "is not a safetensors file, or is truncated: its header claims {} bytes, {} are left",
+                     length, rest);
   }
   std::string text(static_cast<std::size_t>(length), '\0');
   if (std::fread(text.data(), 1, text.size(), file_.get()) != text.size()) {

@@ -161,9 +161,10 @@ class Scheduler {
     workers_.back().rank = rank;
     if (workers_.size() == 1) fingerprint_ = hello[4];
     if (hello[4] != fingerprint_) {
-      throw InputError(SourcePlace{},
-                       "{} runs another program than {}: another model, other options or another version",
-                       workers_.back().name(), workers_.front().name());
+      throw InputError(
+          SourcePlace{},
+          "{} does not match {}: model, plan, options, seed and the version of shardplan must all be the same",
+          workers_.back().name(), workers_.front().name());
     }
     progress_(fmt::format("{} of {} workers are here", workers_.size(), options_.workers));
   }

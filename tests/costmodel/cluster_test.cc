@@ -120,7 +120,7 @@ TEST(ClusterTest, SourcesSayHowFarANumberCanBeTrusted) {
             "device datasheet; nvlink measured; ib measured; latency measured elsewhere; collectives me");
   Cluster cluster = read_cluster("dgx-a100");
   cluster.sources = {{"device.flops", "I read it"}, {"ib.latency", "datasheet, to be verified"}};
-  EXPECT_EQ(words(cluster), "device.flops source not said; ib.latency to be verified; nvlink source not said; ");
+  EXPECT_EQ(words(cluster), "device.flops no source given; ib.latency to be verified; nvlink no source given; ");
 }
 
 }  // namespace

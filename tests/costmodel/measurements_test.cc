@@ -79,12 +79,12 @@ collectives:
                                      "m.yaml", read_cluster("dgx-a100"));
             }),
             R"(m.yaml:1:12: error: shardplan: expected the version of the format, 1
-m.yaml:3:23: error: dtype: 'bf61' is none; expected f32, bf16, ...
+m.yaml:3:23: error: dtype is 'bf61'; expected f64, f32, f16, bf16, f8e4m3, i64, i32, i8, u8 or bool
 m.yaml:4:44: error: operands: a size is 0
 m.yaml:5:39: error: operands: expected a list of shapes
 m.yaml:6:5: error: MatMul: the summed dimensions of [8, 8] and [4, 4] differ: 8 and 4
 m.yaml:7:5: error: operators: expected a map, found '7'
-m.yaml:9:18: error: collective: 'slice'; expected all_gather, reduce_scatter, all_reduce, all_to_all or permute
+m.yaml:9:18: error: collective: 'slice'; expected all_gather, reduce_scatter, all_reduce, all_to_all or collective_permute
 m.yaml:10:37: error: level: dgx-a100 has no level 'nv'
 m.yaml:11:5: error: bytes: missing)");
 }

@@ -375,7 +375,7 @@ m.yaml:8:61: error: c: level is '3'; expected a whole number from 0 to 2
 m.yaml:9:62: error: d: parallel_mode is 'stand_alone'; inside a model it may be data_parallel, semi_auto_parallel or auto_parallel
 m.yaml:10:38: error: e: place: role is 'MS_SERVER'; expected MS_WORKER
 m.yaml:11:61: error: f: in_strategy has 2 entries, f has 1 input
-m.yaml:13:20: error: d: in_strategy is said in line 9 and, differently, in line 13
+m.yaml:13:20: error: d: in_strategy is given on line 9 and, differently, on line 13
     keep one of them
 m.yaml:14:3: error: no operator, block or tensor 'f.matmull'; did you mean 'f.matmul'?
 m.yaml:15:27: error: f.weight is a parameter; it takes strategy, not in_strategy
@@ -404,7 +404,7 @@ parallel: {parallel_mode: auto, search_mode: dp, device_num: 7, mesh: {dp: 2, mp
 dtype: float31
 )",
      R"(m.yaml:4:11: error: training: the model has no loss
-    loss: NAME names the scalar that training makes small
+    loss: NAME names the scalar to minimise
 m.yaml:4:23: error: training: optimizer is 'adamm'; expected sgd, momentum, adam or adamw
 m.yaml:4:37: error: training: beta1 is '2'; expected a number from 0 to 1
 m.yaml:4:55: error: training: micro_batches is '0'; expected a whole number from 1 to 1048576

@@ -40,7 +40,7 @@ TEST(SettingsTableTest, LinesOfEqualWeightMustAgree) {
   table.find("a.b", {}, faults);
   table.find("a.b", {}, faults);
   ASSERT_EQ(faults.size(), 1u);
-  EXPECT_EQ(faults[0].message, "a.b: level is said in line 1 and, differently, in line 2");
+  EXPECT_EQ(faults[0].message, "a.b: level is given on line 1 and, differently, on line 2");
 }
 
 TEST(SettingsTableTest, APatternThatAllSayOtherwiseThemselvesHasNoEffect) {

@@ -43,11 +43,11 @@ const CountCase kCounts[] = {
     {"ascend-910", 8, ""},
     {"ascend-910x4", 16, ""},
     {"ascend-910", 3,
-     "device_num is 3; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    possible: 2 or 4"},
+     "device_num is 3; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    nearest: 2 or 4"},
     {"ascend-910", 6,
-     "device_num is 6; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    possible: 4 or 8"},
+     "device_num is 6; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    nearest: 4 or 8"},
     {"ascend-910x4", 12,
-     "device_num is 12; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    possible: 8 or 16"},
+     "device_num is 12; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n    nearest: 8 or 16"},
     {"dgx-a100", 3, ""},  // NCCL takes any
     {"ascend-910", 0, "device_num is 0; expected at least 1"},
 };
@@ -60,7 +60,7 @@ TEST(JobClusterTest, TakesAsManyDevicesAsTheSoftwareDoes) {
   }
   EXPECT_EQ(fault("device_num: 6"),
             "m.yaml:4:24: error: device_num is 6; HCCL takes 1, 2, 4 or 8 devices of one server, or all 8 of each\n"
-            "    possible: 4 or 8");
+            "    nearest: 4 or 8");
 }
 
 TEST(JobClusterTest, StandAloneIsOneDevice) {

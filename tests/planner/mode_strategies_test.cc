@@ -268,7 +268,7 @@ TEST(ModeStrategiesTest, OneParameterInTwoStrategiesIsANoticeOrMindSporesError) 
             "redistributed");
   EXPECT_EQ(fault_of(std::string(kSharedWeight) + ", compat: mindspore-1.7}\n"),
             "m.yaml:7:47: error: w: b reads it as [{mp}, {}], but a in line 6 as [{}, {mp}]\n"
-            "    MindSpore wants one strategy of a parameter");
+            "    MindSpore allows only one strategy per parameter");
 }
 
 // The document's column-sharded MatMul: the weight stays sharded in the backward pass and in the update, and nothing is

@@ -62,7 +62,7 @@ TEST(OwnLevelsTest, ABlockIsSearchedAtItsLevelAndTheRestStays) {
   }
   EXPECT_GE(mixed.time.step(), fast.time.step());
   EXPECT_EQ(mixed.notices,
-            std::vector<std::string>{"second is searched on its own at level 1, what is around it at level 2"});
+            std::vector<std::string>{"second is searched separately at level 1, and the rest of the model at level 2"});
 }
 
 TEST(OwnLevelsTest, TheLevelOfTheWholeModelIsNoSearchOfItsOwn) {

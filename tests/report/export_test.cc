@@ -319,7 +319,7 @@ TEST(ExportTest, ExpertParallelismIsADegree) {
           .plan(Level::kSpeed, "auto");
   const ExportedText megatron = export_plan(plan, "megatron");
   expect_has(megatron.text,
-             "# The nearest plan of this kind is data 8 x tensor 1, experts in 8. In the plan, otherwise:\n"
+             "# The nearest plan of this kind is data 8 x tensor 1, experts in 8. Where this plan differs:\n"
              "#   gradients are reduced as bf16, kept as f32\n");
   expect_has(megatron.text, "  --expert-model-parallel-size 8\n  --expert-tensor-parallel-size 1\n");
   expect_has(export_plan(plan, "torchtitan").text, "  --parallelism.expert_parallel_degree 8\n");

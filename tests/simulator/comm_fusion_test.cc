@@ -253,7 +253,7 @@ TEST(CommFusionTest, WhereItCannotHoldThatIsSaid) {
   const Planned planned(model_text(fusion("allreduce: {mode: auto}")), Level::kSpeed, false);
   EXPECT_TRUE(planned.plan.program.buckets.empty());
   ASSERT_FALSE(planned.plan.notices.empty());
-  EXPECT_EQ(planned.plan.notices.back(), "comm_fusion: every collective runs on its own: --overlap off");
+  EXPECT_EQ(planned.plan.notices.back(), "comm_fusion has no effect: every collective runs separately (--overlap off)");
   // At level 1, whose order is that of the graph, it holds.
   EXPECT_FALSE(Planned(model_text(fusion("allreduce: {mode: auto}")), Level::kMemory).buckets().empty());
 }
