@@ -192,7 +192,7 @@ SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) 
   const std::int64_t size = ftello(file_.get());
   std::uint64_t length = 0;
   if (fseeko(file_.get(), 0, SEEK_SET) != 0 || std::fread(&length, 1, kLengthBytes, file_.get()) != kLengthBytes) {
-    throw InputError(place, "is no safetensors file: shorter than the 8 bytes that give the header's length");
+    throw InputError(place, "is not a safetensors file: shorter than the 8 bytes that give the header's length");
   }
   const std::uint64_t rest = static_cast<std::uint64_t>(size) - kLengthBytes;
   if (length > rest || length > kMostHeaderBytes) {

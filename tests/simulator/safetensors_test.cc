@@ -78,7 +78,7 @@ TEST(SafetensorsTest, EveryFaultIsNamed) {
   const CorruptCase cases[] = {
       {"empty", "", "shorter than the 8 bytes"},
       {"no header", with_length("", ""), "error"},
-      {"length beyond the file", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8), "is no safetensors file"},
+      {"length beyond the file", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8), "not a safetensors file"},
       {"no JSON", with_length("{\"a\":", ""), ":1:"},
       {"a list", with_length("[]", ""), "expected an object"},
       {"twice", with_length(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{}})", "1"),
