@@ -26,7 +26,8 @@ constexpr double kCostsOfChange[] = {1e-3, 1e-5};
 constexpr double kLeastTime = 1e5;  // picoseconds; below it two start-ups are alike
 /// A constant is fitted if half of it, or its given value, would change some modelled time by more than this share.
 constexpr double kDecides = 0.02;
-/// With an efficiency of 1, times that are longer than measured by more than this share are above the peak in the file.
+/// If an efficiency of 1 still gives a time that is longer than measured by more than this share, the measurement is above the
+/// peak in the file.
 constexpr double kTooSlow = 0.05;
 /// A constant has moved far if it changed by a factor of e^kFar; going back must leave less than this part of the deviations.
 constexpr double kFar = 1.5, kClearlyLess = 0.9;

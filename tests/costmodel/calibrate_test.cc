@@ -84,19 +84,23 @@ Measurements measured_workload(const Cluster& cluster) {
   return read_measurements_text(text, "m.yaml", cluster);
 }
 
+void set_times(Measurements& measured, const std::vector<Picoseconds>& times) {
+  std::size_t at = 0;
+  for (OperatorMeasurement& m : measured.operators) m.time = times[at++];
+  for (CollectiveMeasurement& m : measured.collectives) m.time = times[at++];
+}
+
 /// The workload with the times of the true machine, each with an error of up to `noise`.
 Measurements measurements_of_truth(std::uint64_t seed, double noise) {
   const Cluster truth = read_cluster_text(kTrueCluster, "truth.yaml");
   Measurements result = measured_workload(truth);
-  const std::vector<Picoseconds> times = modelled_times(truth, result);
+  std::vector<Picoseconds> times = modelled_times(truth, result);
   Random random(seed);
-  std::size_t at = 0;
-  const auto next = [&] {
+  for (Picoseconds& time : times) {
     const double factor = 1 + noise * (2 * random.unit() - 1);
-    return static_cast<Picoseconds>(static_cast<double>(times[at++]) * factor);
-  };
-  for (OperatorMeasurement& m : result.operators) m.time = next();
-  for (CollectiveMeasurement& m : result.collectives) m.time = next();
+    time = static_cast<Picoseconds>(static_cast<double>(time) * factor);
+  }
+  set_times(result, times);
   return result;
 }
 
@@ -193,10 +197,7 @@ TEST(CalibrateTest, OperatorsTouchWhatTheyTouchInPlans) {
 /// The times that a cluster's constants give for these measurements.
 Measurements timed(const Cluster& truth, const std::string& text) {
   Measurements measured = read_measurements_text("shardplan: 1\n" + text, "m.yaml", truth);
-  const std::vector<Picoseconds> times = modelled_times(truth, measured);
-  std::size_t at = 0;
-  for (OperatorMeasurement& m : measured.operators) m.time = times[at++];
-  for (CollectiveMeasurement& m : measured.collectives) m.time = times[at++];
+  set_times(measured, modelled_times(truth, measured));
   return measured;
 }
 
@@ -244,7 +245,9 @@ TEST(CalibrateTest, RanksDoNotMatter) {
   const Measurements measured = timed(read_cluster_text(kTrueCluster, "truth.yaml"), collectives_along("fast"));
   const Cluster in_order = assumed_cluster();
   Cluster mixed = in_order;
-  for (std::int64_t rank = 0; rank < mixed.num_devices(); ++rank) mixed.position_of_rank.push_back(rank ^ 9);
+  for (std::int64_t rank = 0; rank < mixed.num_devices(); ++rank) {
+    mixed.position_of_rank.push_back(rank % 4 * 8 + rank / 4);  // consecutive ranks in different nodes
+  }
   const Calibration found = calibrate(mixed, measured);
   EXPECT_EQ(found.cluster.levels, calibrate(in_order, measured).cluster.levels);
   EXPECT_EQ(found.cluster.position_of_rank, mixed.position_of_rank);

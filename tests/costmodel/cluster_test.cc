@@ -84,6 +84,16 @@ TEST(ClusterTest, TablesOfMoreDevicesThanAreLeftStillCount) {
   EXPECT_GT(left.time(CollectiveKind::kAllReduce, {{0, 1, 4}}, 1'000'000), 500'000'000);
 }
 
+// Times on a ring say nothing of a line.
+TEST(ClusterTest, TablesOfARingAreLeftOutOfALineWithANotice) {
+  Cluster cluster = read_cluster("dgx-a100");
+  cluster.levels[1].topology = Topology::kRing;
+  cluster.tables = {{CollectiveKind::kAllGather, "nvlink", 8, 0, {{1'000'000, 1'000'000'000}}}};
+  const Cluster part = take_devices(cluster, 4);
+  EXPECT_TRUE(part.tables.empty());
+  EXPECT_EQ(part.notices, std::vector<std::string>{"of 4 devices nvlink is no ring: its measured tables are left out"});
+}
+
 TEST(ClusterTest, TheFirstDevicesAreWholeGroupsOrPartOfOne) {
   const auto mesh = [](const char* name, std::int64_t devices) {
     return make_mesh(take_devices(read_cluster(name), devices)).to_string();

@@ -89,6 +89,25 @@ c.yaml:15:74: error: tables[1].time: expected a list of at least one value, foun
 c.yaml:16:1: error: unknown key 'colour')");
 }
 
+// A table of all 8 devices, in the file of a part of the cluster.
+TEST(ReadClusterTest, TablesMayBeOfALevelWithMoreParts) {
+  const auto read = [](int of) {
+    return error_of([&] {
+      const Cluster cluster = read_cluster_text(
+          fmt::format(
+              "shardplan: 1\ncluster: part\nbase: dgx-a100\nlevels: [{{name: nvlink, count: 4}}]\ntables:\n"
+              "  - {{collective: all_reduce, level: nvlink, devices: 8, of: {}, bytes: [1 MB], time: [1 ms]}}\n",
+              of),
+          "p.yaml");
+      EXPECT_EQ(cluster.tables.at(0).level_count, 8);
+    });
+  };
+  EXPECT_EQ(read(8), "no error");
+  EXPECT_EQ(read(2), "p.yaml:6:61: error: tables[0].of: 2; nvlink has 4 here, expected at least that");
+  EXPECT_EQ(read(12),
+            "p.yaml:6:54: error: tables[0].devices: 8; groups along nvlink have 12 devices or a divisor of that");
+}
+
 TEST(ReadClusterTest, ARankTableIsOneFault) {
   const std::string table =
       "{\"version\": \"1.0\", \"server_count\": \"1\", \"status\": \"completed\",\n \"server_list\": []}";
