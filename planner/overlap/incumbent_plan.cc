@@ -85,7 +85,11 @@ std::vector<std::optional<Plan>> IncumbentPlan::candidates(const std::vector<Dec
                                                            std::optional<Picoseconds> step_to_beat) {
   finish();
   std::vector<std::optional<Plan>> trials = scheduled(decisions, {step_to_beat});
-  ordered_ += std::ranges::count_if(trials, [](const auto& trial) { return trial.has_value(); });
+  for (const std::optional<Plan>& trial : trials) {
+    if (!trial) continue;
+    ++ordered_;
+    if (trial->fits()) known_.push_back({trial->time.step(), {trial->strategies, trial->versions}});
+  }
   return trials;
 }
 

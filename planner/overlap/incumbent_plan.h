@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/overlap/ordered_plan.h"
@@ -41,6 +42,10 @@ class IncumbentPlan {
   void try_all(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat);
   /// Schedules these and takes none; fewer once the deadline is over.
   std::vector<Plan> look_at(const std::vector<Decisions>& decisions);
+  /// Takes this plan if it is better.
+  void take(Plan trial);
+  /// All that were scheduled and fit, with their steps, in the order in which they were.
+  const std::vector<std::pair<Picoseconds, Decisions>>& known() const { return known_; }
   /// Takes one of these that holds at least 10 % less memory and takes at most 0.5 % longer than the plan now; of
   /// several the last that holds 10 % less than the one before.
   void try_leaner(const std::vector<Decisions>& decisions);
@@ -59,11 +64,11 @@ class IncumbentPlan {
   std::vector<std::optional<Plan>> scheduled(const std::vector<Decisions>& decisions, const OrderEffort& effort) const;
   std::vector<std::optional<Plan>> candidates(const std::vector<Decisions>& decisions,
                                               std::optional<Picoseconds> step_to_beat);
-  void take(Plan trial);
   void replace(Plan trial);
 
   Plan plan_;
   std::optional<Decisions> before_;  // of the plan before that one, if its step is hardly longer
+  std::vector<std::pair<Picoseconds, Decisions>> known_;
   const Schedule& scheduled_;
   const Deadline& deadline_;
   std::int64_t ordered_ = 0, taken_ = 0;

@@ -84,18 +84,35 @@ NearSearch::Found NearSearch::crossed(const Plan& plan, const std::vector<Choice
   const std::size_t instructions = plan.program.instructions.size();
   const std::optional<Choice> center = input_.model.choice_of(plan);
   if (!center || instructions == 0) return {};
-  std::vector<Choice> between = choices_between(*center, others);
-  tried_ += static_cast<std::int64_t>(between.size());
-  between = lightest(between, plan.time.step());
+  return lightest_compared(plan, *center, choices_between(*center, others));
+}
+
+NearSearch::Found NearSearch::compared(const Plan& plan, std::vector<Choice> choices) {
+  const std::size_t instructions = plan.program.instructions.size();
+  const std::optional<Choice> center = input_.model.choice_of(plan);
+  if (!center || instructions == 0) return {};
+  std::erase_if(choices, [&](const Choice& choice) { return is_refined(choice); });
+  if (instructions >= kShortProgram) return lightest_compared(plan, *center, std::move(choices));
+  choices = lightest(choices, plan.time.step());
+  choices.resize(std::min(choices.size(), kInstructionsOrdered / instructions));
+  tried_ += static_cast<std::int64_t>(choices.size());
+  refined_.insert(refined_.end(), choices.begin(), choices.end());
+  return {std::move(choices), false};
+}
+
+NearSearch::Found NearSearch::lightest_compared(const Plan& plan, const Choice& center, std::vector<Choice> choices) {
+  const std::size_t instructions = plan.program.instructions.size();
+  tried_ += static_cast<std::int64_t>(choices.size());
+  choices = lightest(choices, plan.time.step());
   const std::size_t most = std::clamp<std::size_t>(kInstructionsCrossed / instructions, 1, kMostNear);
-  if (between.size() > most) between.resize(most);
-  const std::vector<Choice> by_rule = short_by_rule(plan, *center, between);
+  if (choices.size() > most) choices.resize(most);
+  const std::vector<Choice> by_rule = short_by_rule(plan, center, choices);
   const auto is_short = [&](const Choice& choice) {
     return std::find(by_rule.begin(), by_rule.end(), choice) != by_rule.end();
   };
-  std::erase_if(between, std::not_fn(is_short));
+  std::erase_if(choices, std::not_fn(is_short));
   const std::size_t refined = std::clamp<std::size_t>(kInstructionsRefined / instructions, 1, kMostCrossedRefined);
-  return {shorter_refined(plan, in_turn(between, by_rule), refined), true};
+  return {shorter_refined(plan, in_turn(choices, by_rule), refined), true};
 }
 
 /// The choices with lower bounds below `too_long`, smallest first; of those with equal bounds and equal costs only one.

@@ -38,12 +38,15 @@ class NearSearch {
   Found near(const Plan& plan);
   /// Of choices between the plan's and each of `others`, those with the smallest lower bounds are compared.
   Found crossed(const Plan& plan, const std::vector<Choice>& others);
+  /// Of these, those with the smallest lower bounds are compared.
+  Found compared(const Plan& plan, std::vector<Choice> choices);
 
   /// Number of choices whose steps were estimated.
   std::int64_t tried() const { return tried_; }
 
  private:
   std::vector<Choice> choices_near(const Choice& center, Picoseconds step, std::size_t most) const;
+  Found lightest_compared(const Plan& plan, const Choice& center, std::vector<Choice> choices);
   std::vector<Choice> choices_between(const Choice& center, const std::vector<Choice>& others) const;
   std::vector<Choice> some_of(const std::vector<Choice>& choices, std::size_t most) const;
   std::vector<Choice> lightest(const std::vector<Choice>& choices, Picoseconds too_long) const;

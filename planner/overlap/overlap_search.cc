@@ -1,7 +1,7 @@
 // In this order: rounds of weights and choices (weight_rounds.h), with estimated choices after the first one
 // (guessed_search.h); the best plans with one setting for the whole model (kind_search.h); a finer bound (step_proof.h);
-// choices by the windows of known plans (hiding_windows.h); a local search (near_search.h); a plan that needs less
-// memory; the final order of the best plan.
+// choices by the windows of known plans (hiding_windows.h); local searches, of one node each (near_search.h), then of
+// parts (part_descent.h); a plan that needs less memory; the final order of the best plan.
 #include "planner/overlap/overlap_search.h"
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "planner/overlap/kind_search.h"
 #include "planner/overlap/link_levels.h"
 #include "planner/overlap/near_search.h"
+#include "planner/overlap/part_descent.h"
 #include "planner/overlap/searched_model.h"
 #include "planner/overlap/step_bound.h"
 #include "planner/overlap/step_proof.h"
@@ -78,6 +79,10 @@ constexpr std::size_t kMostKindsOrdered = 2;
 constexpr std::int64_t kPercentOff = 5;
 /// Maximal number of moves to a shorter plan near the best one.
 constexpr int kNearTurns = 12;
+/// Looks around plans in a row that find nothing; fewer for long programs.
+constexpr int kPartTurns = 5, kFewPartTurns = 4;
+/// Another start differs from the plan in at least 1 / this of the nodes.
+constexpr std::size_t kPartsDifferent = 4;
 /// If the plan holds more than half of the memory, choices are sought that hold at most these percentages of it.
 constexpr Bytes kLeanPercent[] = {75, 50, 25};
 /// Start-ups of collectives count in the finer bound if they are at least 1 / this of the step.
@@ -181,6 +186,20 @@ class ShortestStep {
     try_near();
   }
 
+  /// Goes on from the plan, and from a known one that is quite different, to plans that differ from these in parts.
+  void try_parts() {
+    const std::size_t instructions = plan().program.instructions.size();
+    const auto is_done = [&] { return is_over() || is_within(worth_going_near()); };
+    if (rounds_.is_large() || instructions > kMostToSchedule || is_done()) return;
+    const bool is_short = instructions < kShortToGoNear;
+    const std::optional<Decisions> other = is_short ? different() : std::nullopt;
+    descent_.emplace(
+        PartDescent::Input{model_, incumbent_, near_, bound_.weighted(best_weights()), search_.options, is_done});
+    descent_->from(plan(), is_short ? kPartTurns : kFewPartTurns);
+    if (!other || is_done()) return;
+    for (Plan& start : incumbent_.look_at({*other})) descent_->from(std::move(start), kPartTurns);
+  }
+
   /// Looks for a plan that holds much less memory and takes hardly longer.
   void try_lean() {
     const std::optional<Choice> planned = this->planned();
@@ -219,6 +238,7 @@ class ShortestStep {
                                 {"kinds searched", kinds_},
                                 {"choices by windows", windows_},
                                 {"near choices", near_.tried()},
+                                {"looks around plans", looks()},
                                 {"choices ordered", incumbent_.ordered()},
                                 {"taken", incumbent_.taken()}}});
     return plan;
@@ -228,12 +248,34 @@ class ShortestStep {
   std::optional<Choice> planned() const { return model_.choice_of(plan()); }
 
  private:
+  const OverlapWeights& best_weights() const { return proven_.tried.empty() ? rounds_.best() : proven_.weights; }
+  /// The shortest known plan that differs from the plan in many nodes.
+  std::optional<Decisions> different() const {
+    const std::optional<Choice> planned = this->planned();
+    if (!planned) return std::nullopt;
+    std::optional<Decisions> result;
+    Picoseconds shortest = kForbidden;
+    for (const auto& [step, decisions] : incumbent_.known()) {
+      if (step >= shortest) continue;
+      const std::optional<Choice> choice = model_.choice_of(decisions);
+      if (!choice || num_different(*choice, *planned) < planned->strategy.size() / kPartsDifferent) continue;
+      shortest = step;
+      result = decisions;
+    }
+    return result;
+  }
+  static std::size_t num_different(const Choice& a, const Choice& b) {
+    std::size_t count = 0;
+    for (const NodeId node : a.strategy.ids()) count += a.strategy[node] != b.strategy[node] ? 1 : 0;
+    return count;
+  }
   /// Whether the time is over, or the work: both are looked at between batches only, so that equal limits of work give
   /// equal plans.
   bool is_over() const { return deadline_.is_over() || (search_.work_limit > 0 && work() >= search_.work_limit); }
+  std::int64_t looks() const { return descent_ ? descent_->looks() : 0; }
   /// Searches count for what they may do.
   std::uint64_t work() const {
-    const auto searches = static_cast<std::uint64_t>(rounds_.count() + guesses_ + windows_);
+    const auto searches = static_cast<std::uint64_t>(rounds_.count() + guesses_ + windows_ + looks());
     const auto schedules = static_cast<std::uint64_t>(incumbent_.ordered());
     const auto estimates = static_cast<std::uint64_t>(near_.tried());
     return plan().program.instructions.size() * (schedules * kWorkOfSchedule + estimates * kWorkOfEstimate) +
@@ -327,7 +369,7 @@ class ShortestStep {
     const bool takes_all = rounds_.affordable(kEntriesOfAllHidings, 1) > 0;
     const std::size_t hidings = takes_all ? std::size(kHidings) : 1, parts = takes_all ? std::size(kPercentOfBound) : 2;
     std::vector<std::optional<Choice>> found(hidings * parts);
-    const StrategyProblem of_bound = bound_.weighted(proven_.tried.empty() ? rounds_.best() : proven_.weights);
+    const StrategyProblem of_bound = bound_.weighted(best_weights());
     side_by_side(num_processors(kSearchedAtOnce), found.size(), [&](std::size_t, std::size_t i) {
       StrategyProblem estimated = windows.estimated(kHidings[i % hidings]);
       const std::int64_t percent = kPercentOfBound[i / hidings];
@@ -418,6 +460,7 @@ class ShortestStep {
   };
   std::optional<Aside> aside_;
   std::int64_t guesses_ = 0, kinds_ = 0, windows_ = 0;
+  std::optional<PartDescent> descent_;  // once begun
 };
 
 }  // namespace
@@ -455,6 +498,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   shortest.try_windows_of_others();
   shortest.try_near();
   shortest.try_near_aside();
+  shortest.try_parts();
   shortest.try_lean();
   shortest.refine_order();
   return shortest.result();

@@ -26,6 +26,9 @@ struct SearchedModel {
   std::optional<Choice> choice_of(const Plan& plan) const {
     return find_choice(versions, problem, plan.strategies, plan.versions);
   }
+  std::optional<Choice> choice_of(const Decisions& decisions) const {
+    return find_choice(versions, problem, decisions.strategies, decisions.versions);
+  }
   StrategyProblem guessed(const Guess& guess) const { return guessed_problem(problem, graph, versions, guess); }
   Picoseconds guessed_step(const Guess& guess, const Choice& choice) const {
     return shardplan::guessed_step(problem, graph, versions, guess, choice);

@@ -25,7 +25,7 @@ std::optional<OtherRuns> other_runs(const Plan& plan, const std::vector<Overlapp
     if (!is_own(instructions[i])) continue;
     if (instructions[i].runs > 1) {
       first = std::max(first.value_or(0), spans[i].end);
-    } else if (first && !is_early[i]) {
+    } else if (first && !is_early[i] && spans[i].end > spans[i].begin) {
       last = std::min(last, spans[i].begin);
     }
   }

@@ -264,6 +264,7 @@ training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
     const Plan plan = planner.plan(level, "auto");
     GlobalDegrees degrees = nearest_degrees(plan);
     if (uniform_plan(plan, degrees).differences.empty()) continue;
+    degrees.gathers_again = degrees.sequence;  // as Megatron does
     std::string why;
     const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
     const ExportedText exported = export_plan(plan, "megatron", &planner);
