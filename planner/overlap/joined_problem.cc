@@ -214,6 +214,45 @@ Joining joining(const OperatorGraph& graph, const TensorVersions& versions, cons
 
 namespace {
 
+/// Which of the user's buckets a collective belongs to: none shares a bucket with those of another id.
+struct FusionId {
+  bool is_known = true;   // false: it may belong to any parameter
+  std::optional<int> id;  // `GraphTensor::comm_fusion`
+};
+
+bool may_be_equal(const FusionId& a, const FusionId& b) { return !a.is_known || !b.is_known || a.id == b.id; }
+
+/// As the program's collective has it (`parameter_of`, program/buckets.h).
+FusionId fusion_id(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem::Communicated& what) {
+  const auto of = [&](TensorId parameter) { return FusionId{true, graph.tensor(parameter).comm_fusion}; };
+  if (!what.version && graph.operators()[what.reader.op].parameter) {
+    return of(*graph.operators()[what.reader.op].parameter);
+  }
+  const VersionId id = what.version ? *what.version : *versions.read[what.reader.op][what.reader.operand];
+  const GraphTensor& tensor = graph.tensor(versions.all[id].tensor);
+  const TensorId stored = tensor.updates.value_or(versions.all[id].tensor);
+  const TensorKind kind = graph.tensor(stored).kind;
+  if (kind == TensorKind::kParameter || kind == TensorKind::kState) {
+    return of(graph.tensor(stored).state_of.value_or(stored));
+  }
+  for (const Reader& reader : tensor.readers) {
+    if (graph.operators()[reader.op].parameter) return of(*graph.operators()[reader.op].parameter);
+  }
+  return {false, {}};
+}
+
+IdVector<EdgeId, FusionId> fusion_ids(const ModelProblem& problem, const OperatorGraph& graph,
+                                      const TensorVersions& versions) {
+  IdVector<EdgeId, FusionId> ids(problem.problem.edges.size(), {});
+  const auto has_id = [](const GraphTensor& tensor) { return tensor.comm_fusion.has_value(); };
+  if (std::ranges::none_of(graph.tensors(), has_id)) return ids;
+  for (const EdgeId edge : ids.ids()) {
+    const ModelProblem::Communicated& what = problem.communicated[edge];
+    if (joining(graph, versions, what) != Joining::kNone) ids[edge] = fusion_id(graph, versions, what);
+  }
+  return ids;
+}
+
 /// By edge whether it is on the leading path.
 IdVector<EdgeId, char> leading_path(const ModelProblem& problem, const OperatorGraph& graph,
                                     const TensorVersions& versions) {
@@ -290,32 +329,48 @@ LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& gra
                            const RedistributionCosts& costs, const LeadingChoice* leading) {
   LeadingEdges leads(problem);
   leads.on_path = leading_path(problem, graph, versions);
-  std::map<BucketClass, EdgeId> leader;
+  const IdVector<EdgeId, FusionId> ids = fusion_ids(problem, graph, versions);
+  FusionId of_path;
+  for (const EdgeId edge : ids.ids()) {
+    if (leads.on_path[edge] != 0) of_path = ids[edge];
+  }
+  using Led = std::pair<std::optional<int>, BucketClass>;
+  std::map<Led, EdgeId> leader;
   if (leading != nullptr) {
     const auto of_edges = bucket_classes(problem, graph, versions, costs, leading->choice);
     std::set<BucketClass> on_path;
-    for (const auto& [id, classes] : of_edges) {
-      if (leads.on_path[id] != 0) on_path.insert(classes.begin(), classes.end());
+    for (const auto& [edge, classes] : of_edges) {
+      if (leads.on_path[edge] != 0) on_path.insert(classes.begin(), classes.end());
     }
-    for (const auto& [id, classes] : of_edges) {
+    for (const auto& [edge, classes] : of_edges) {
+      const FusionId& own = ids[edge];
+      if (!own.is_known || own.id == 0) continue;
       for (const BucketClass& one : classes) {
+        if (may_be_equal(own, of_path) && on_path.contains(one)) continue;
         const Picoseconds start = costs.costs.collectives()->time(one.kind, one.axes, 1);
-        if (!on_path.contains(one) && start >= leading->least_start) leader[one] = id;
+        if (start >= leading->least_start) leader[{own.id, one}] = edge;
       }
     }
   }
-  AloneClasses& of_path = leads.classes.emplace_back();
-  of_path.are_all_others = true;
-  for (const auto& [one, id] : leader) of_path.classes.insert(one);
-  for (const EdgeId id : problem.problem.edges.ids()) {
-    if (leads.on_path[id] != 0) leads.alone[id] = 1;
+  AloneClasses& on_path = leads.classes.emplace_back();
+  on_path.are_all_others = true;
+  for (const auto& [led, edge] : leader) {
+    if (may_be_equal({true, led.first}, of_path)) on_path.classes.insert(led.second);
   }
-  for (const auto& [one, id] : leader) {
-    if (leads.alone[id] == 0) {
-      leads.alone[id] = static_cast<std::uint32_t>(leads.classes.size());
+  leads.classes.emplace_back().are_all_others = true;  // of what is never joined
+  for (const EdgeId edge : problem.problem.edges.ids()) {
+    if (leads.on_path[edge] != 0) {
+      leads.alone[edge] = 1;
+    } else if (ids[edge].is_known && ids[edge].id == 0) {
+      leads.alone[edge] = 2;
+    }
+  }
+  for (const auto& [led, edge] : leader) {
+    if (leads.alone[edge] == 0) {
+      leads.alone[edge] = static_cast<std::uint32_t>(leads.classes.size());
       leads.classes.emplace_back();
     }
-    leads.classes[leads.alone[id]].classes.insert(one);
+    leads.classes[leads.alone[edge]].classes.insert(led.second);
   }
   return leads;
 }

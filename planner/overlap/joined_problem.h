@@ -28,7 +28,8 @@ struct LeadingEdges {
   /// whose gradient is computed last.
   IdVector<EdgeId, char> on_path;
   IdVector<EdgeId, std::uint32_t> alone;  // by edge an index of `classes`
-  /// What counts as if it were alone; first: nothing. No class is in two of these sets.
+  /// What counts as if it were alone; first: nothing. A class is in several of these sets only where the user's fusion
+  /// ids (`GraphTensor::comm_fusion`) keep the edges' collectives apart.
   std::vector<AloneClasses> classes;
 
   /// No edge leads: where times are measured, and perhaps not concave.
@@ -50,7 +51,7 @@ struct LeadingChoice {
 
 /// Leading edges of a choice, in terms of all choices: a class of buckets that the choice has, but not on the path,
 /// counts as if alone on the last edge that has it there; all other classes do on the path. Without a choice all
-/// classes do on the path.
+/// classes do on the path. Every fusion id has leading edges of its own, and what has id 0 is never joined.
 LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                            const RedistributionCosts& costs, const LeadingChoice* leading);
 
