@@ -38,6 +38,13 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   YamlNode take_root() { return std::move(root_); }
+  /// Without the line break, or nothing.
+  std::string_view line(int number) const {
+    const auto index = static_cast<std::size_t>(std::max(number, 1) - 1);
+    if (index >= line_starts_.size()) return {};
+    const std::string_view rest = std::string_view(text_).substr(line_starts_[index]);
+    return rest.substr(0, rest.find('\n'));
+  }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -196,6 +203,12 @@ class TreeBuilder : public YAML::EventHandler {
       faults_.push_back({place, fmt::format("'{}' is given twice; first in line {}", key.text, first->key.line), ""});
       return;
     }
+    // What has no text of its own, or begins only on a later line, is said to be at its key.
+    const bool is_block = (value.is_map() || value.is_sequence()) && !value.is_flow;
+    if (is_block || value.kind == YamlNode::Kind::kEmpty) {
+      value.line = key.line;
+      value.column = key.column;
+    }
     map.node.entries.push_back({std::move(key), std::move(value)});
   }
 
@@ -215,6 +228,32 @@ const YamlNode* YamlNode::find(std::string_view key) const {
   }
   return nullptr;
 }
+
+namespace {
+
+/// The parser's message in words that name what is wrong in the text.
+std::string in_plain_words(const std::string& message) {
+  namespace Said = YAML::ErrorMsg;
+  const std::pair<std::string_view, std::string_view> all[] = {
+      {Said::END_OF_SEQ_FLOW, "a list that begins with '[' is not closed by ']' before this"},
+      {Said::END_OF_MAP_FLOW, "a map that begins with '{' is not closed by '}' before this"},
+      {Said::FLOW_END, "this bracket closes none of its kind"},
+      {Said::END_OF_SEQ, "this is neither an entry of the list above ('- ...') nor indented like another one"},
+      {Said::END_OF_MAP, "this is neither an entry of the map above ('key: ...') nor indented like another one"},
+      {Said::MAP_VALUE,
+       "no ':' can stand here: the line above may lack one, entries of a map are indented alike, a text "
+       "with ': ' is quoted"},
+      {Said::MAP_KEY, "no key can stand here: entries of a map are indented alike"},
+      {Said::BLOCK_ENTRY, "no '- ' can stand here: entries of a list are indented alike, on lines of their own"},
+      {Said::UNKNOWN_TOKEN, "no text begins with this character unless it is quoted"},
+  };
+  for (const auto& [said, plain] : all) {
+    if (message == said) return std::string(plain);
+  }
+  return message;
+}
+
+}  // namespace
 
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults) {
   const auto refuse = [&](int line, int column, std::string message) {
@@ -247,7 +286,14 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     }
     return document;
   } catch (const YAML::Exception& error) {
-    refuse(error.mark.line + 1, error.mark.column + 1, "not valid YAML: " + error.msg);
+    const int line = error.mark.line + 1;
+    const std::string_view written = builder.line(line);
+    const std::size_t indented = std::min(written.find_first_not_of(" \t"), written.size());
+    const std::size_t tab = written.substr(0, indented).find('\t');
+    if (tab == std::string_view::npos) {
+      refuse(line, error.mark.column + 1, "not valid YAML: " + in_plain_words(error.msg));
+    }
+    refuse(line, static_cast<int>(tab) + 1, "not valid YAML: a tab indents this line; only spaces can");
   }
   return {};
 }

@@ -52,6 +52,10 @@ class ClusterReader {
             document_.file.str());
       throw InputError(faults_);
     }
+    if (const YamlNode* operators = root.find("operators"); operators != nullptr && root.find("levels") == nullptr) {
+      fault(*operators, "this file describes a model, not a cluster; expected the keys device and levels");
+      throw InputError(faults_);
+    }
     if (root.find("base") != nullptr) complete();
     keys(root, cluster_file_keys(), "");
     if (const YamlNode* version = need(root, "shardplan", "");

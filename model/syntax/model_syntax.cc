@@ -50,6 +50,11 @@ class SyntaxReader {
       fault(root, fmt::format("a model file is a map; found {}", describe(root)), "it begins with: shardplan: 1");
       return model;
     }
+    if (const YamlNode* levels = root.find("levels"); levels != nullptr && root.find("device") != nullptr) {
+      fault(*levels, "this file describes a cluster, not a model",
+            fmt::format("plan MODEL --cluster {}", document_->file.str()));
+      throw InputError(faults_);
+    }
     check_model_keys(*document_, root, file_keys(), "", faults_);
     const YamlNode* version = root.find("shardplan");
     if (!version) {

@@ -90,8 +90,18 @@ TEST(YamlTest, RefusesWhatGuessesOrExpands) {
       {"a: \xc2\x9b"
        "31m\n",
        "m.yaml:1:4: error: control characters (0x9b) are not read"},
-      {"a: [1, 2\n", "m.yaml:2:1: error: not valid YAML: end of sequence flow not found"},
-      {"a: 1\n  b: 2\n", "m.yaml:2:4: error: not valid YAML: illegal map value"},
+      {"a: [1, 2\n", "m.yaml:2:1: error: not valid YAML: a list that begins with '[' is not closed by ']' before this"},
+      {"a: {b: 1\n", "m.yaml:2:1: error: not valid YAML: a map that begins with '{' is not closed by '}' before this"},
+      {"a: [1, 2}\n", "m.yaml:1:9: error: not valid YAML: this bracket closes none of its kind"},
+      {"a: 1\n  b: 2\n",
+       "m.yaml:2:4: error: not valid YAML: no ':' can stand here: the line above may lack one, entries of a map are "
+       "indented alike, a text with ': ' is quoted"},
+      {"a:\n  b: 1\n c: 2\n",
+       "m.yaml:3:2: error: not valid YAML: this is neither an entry of the map above ('key: ...') nor indented like "
+       "another one"},
+      {"a:\n\tb: 2\n", "m.yaml:2:1: error: not valid YAML: a tab indents this line; only spaces can"},
+      {"a:\n  - b\n \t- c\n", "m.yaml:3:2: error: not valid YAML: a tab indents this line; only spaces can"},
+      {"a: %x\n", "m.yaml:1:4: error: not valid YAML: no text begins with this character unless it is quoted"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(faults_of(text), expected) << text;
 }

@@ -121,6 +121,12 @@ TEST(ReadClusterTest, ARankTableIsOneFault) {
   }
 }
 
+TEST(ReadClusterTest, AModelIsOneFault) {
+  EXPECT_EQ(
+      error_of([] { read_cluster_text("shardplan: 1\nmodel: m\noperators:\n  a: {op: ReLU, in: x}\n", "m.yaml"); }),
+      "m.yaml:3:1: error: this file describes a model, not a cluster; expected the keys device and levels");
+}
+
 TEST(ReadClusterTest, TablesThatFallAreMadeMonotoneWithANotice) {
   const std::string text =
       read_cluster("dgx-a100").text +

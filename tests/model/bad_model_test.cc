@@ -439,6 +439,15 @@ operators: {a: {op: ReLU, in: x}}
      R"(m.yaml:1:12: error: format version '2'; this program reads 1
 m.yaml:2:1: error: unknown key 'modle'; did you mean 'mode'?)",
      ""},
+    {"a_cluster",
+     R"(shardplan: 1
+cluster: c
+device: {name: D}
+levels: [{name: x}]
+)",
+     R"(m.yaml:4:9: error: this file describes a cluster, not a model
+    plan MODEL --cluster m.yaml)",
+     ""},
     {"not_a_map",
      R"(- a
 - b
