@@ -49,7 +49,7 @@ LayoutOnMesh read(const LayoutArguments& arguments) {
     given.mesh = DeviceMesh::parse(arguments.mesh);
     std::string note;
     given.layout = parse_layout(arguments.layout, given.mesh, &note);
-    if (!note.empty()) notice("note: " + note);
+    if (!note.empty()) notice("notice: " + note);
   } else if (!arguments.strategy.empty()) {
     given.mesh = DeviceMesh::parse(arguments.mesh);
     const std::vector<std::int64_t> tuple = parse_integers("--strategy", arguments.strategy, 1);

@@ -46,7 +46,7 @@ TensorLayout read_layout(const std::string& option, const std::string& text, con
                          const Shape& shape) {
   std::string note;
   const TensorLayout layout = parse_layout(text, mesh, &note);
-  if (!note.empty()) notice("note: " + note);
+  if (!note.empty()) notice("notice: " + note);
   if (const std::string fault = check_uneven_layout(layout, mesh, shape); !fault.empty()) {
     throw InputError({}, "{} {}: {}", option, shortened(text), fault);
   }
@@ -95,7 +95,7 @@ RedistributionQuestion read_question(const RedistributeArguments& arguments) {
       question.mesh.num_devices() > question.cluster.num_devices()) {
     const std::int64_t nodes = (question.mesh.num_devices() - 1) / question.cluster.num_devices() + 1;
     const std::string larger = fmt::format("{}x{}", kDefaultCluster, nodes);
-    notice(fmt::format("note: {} devices need --cluster {}, which is used", question.mesh.num_devices(), larger));
+    notice(fmt::format("notice: {} devices need --cluster {}, which is used", question.mesh.num_devices(), larger));
     question.cluster = read_cluster(larger);
   }
   // Without names the mesh takes the first devices; if these are whole groups, they form a cluster of their own.

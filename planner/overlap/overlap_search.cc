@@ -51,9 +51,10 @@ constexpr std::int64_t kPercentOfBound[] = {0, 75, 50};
 /// Problems of more matrix entries than this have the first estimate and its first blend only: more took as long again
 /// and shortened no step by more than a thousandth.
 constexpr std::size_t kEntriesOfAllHidings = 5'000'000;
-/// If the step is further from its bound than this, windows of other choices are used as well: of at most so many that
-/// are scheduled, those of the two shortest. For programs with more instructions than this, that takes as long again.
+/// Programs with more instructions than this are long: scheduling what is tried takes most of the search.
 constexpr std::size_t kMostToSchedule = 3'000;
+/// If the step is further from its bound than this, windows of other choices are used as well, but not for long
+/// programs: of at most so many that are scheduled, those of the two shortest.
 constexpr double kWorthOtherWindows = 0.01;
 constexpr std::size_t kMostOthersOrdered = 4, kMostOthers = 2;
 /// A step this near to its bound is good enough.
@@ -145,9 +146,12 @@ class ShortestStep {
     if (rounds_.is_large()) return;
     HidingWindows windows(model_);
     windows.add(plan().program);
+    // For long programs this takes a third of all planning, and none of 15 plans that were so near got shorter.
+    const bool is_long = plan().program.instructions.size() > kMostToSchedule;
+    const double worth = is_long ? kWorthGoingOn : kWorthAGuess;
     for (int round = 0; round < kWindowRounds && !is_over(); ++round) {
       const Picoseconds shortest = aside_ ? std::min(aside_->step, incumbent_.step()) : incumbent_.step();
-      if (is_near(shortest, least_, kWorthAGuess) || !may_be_near(try_by(windows))) return;
+      if (is_near(shortest, least_, worth) || !may_be_near(try_by(windows))) return;
     }
   }
 
