@@ -355,9 +355,9 @@ std::string small_layers(Random& random, bool has_ids = false) {
 // If collectives take hardly longer than their start-ups, one start-up per bucket counts.
 TEST(OverlapBoundTest, NoOrderIsBelowWhatIsSaidOfStartUps) {
   int tried = 0, near = 0;
-  for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) {
     Random random(seed);
-    const std::string text = small_layers(random, seed > 30);
+    const std::string text = small_layers(random, seed % 2 == 0);
     const std::string cluster_text = random_cluster(random, false, 100);
     SCOPED_TRACE(fmt::format("seed {}\n{}\n{}", seed, cluster_text, text));
     OwnBound own(text, cluster_text, random);
