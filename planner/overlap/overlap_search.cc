@@ -80,8 +80,10 @@ constexpr std::size_t kMostKindsOrdered = 2;
 constexpr std::int64_t kPercentOff = 5;
 /// Maximal number of moves to a shorter plan near the best one.
 constexpr int kNearTurns = 12;
-/// Looks around plans in a row that find nothing; fewer for long programs.
-constexpr int kPartTurns = 5, kFewPartTurns = 4;
+/// Parts of a step this near to its bound are not worth another search.
+constexpr double kWorthParts = 0.02;
+/// Looks around plans in a row that find nothing; fewer for longer programs and near the bound.
+constexpr int kPartTurns = 5, kFewPartTurns = 3;
 /// Another start differs from the plan in at least 1 / this of the nodes.
 constexpr std::size_t kPartsDifferent = 4;
 /// If the plan holds more than half of the memory, choices are sought that hold at most these percentages of it.
@@ -193,14 +195,14 @@ class ShortestStep {
   /// Goes on from the plan, and from a known one that is quite different, to plans that differ from these in parts.
   void try_parts() {
     const std::size_t instructions = plan().program.instructions.size();
-    const auto is_done = [&] { return is_over() || is_within(worth_going_near()); };
+    const auto is_done = [&] { return is_over() || is_within(kWorthParts); };
     if (rounds_.is_large() || instructions > kMostToSchedule || is_done()) return;
     const bool is_short = instructions < kShortToGoNear;
     const std::optional<Decisions> other = is_short ? different() : std::nullopt;
     descent_.emplace(
         PartDescent::Input{model_, incumbent_, near_, bound_.weighted(best_weights()), search_.options, is_done});
-    descent_->from(plan(), is_short ? kPartTurns : kFewPartTurns);
-    if (!other || is_done()) return;
+    descent_->from(plan(), is_short && !is_within(kWorthGoingOn) ? kPartTurns : kFewPartTurns);
+    if (!other || is_done() || is_within(kWorthGoingOn)) return;
     for (Plan& start : incumbent_.look_at({*other})) descent_->from(std::move(start), kPartTurns);
   }
 

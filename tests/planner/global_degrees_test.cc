@@ -72,7 +72,7 @@ TEST(GlobalDegreesTest, DataParallelismAndZeroAreFoundAgain) {
   for (const char* training : {"", ", micro_batches: 2"}) {
     const ModelPlanner free = planner_of(layers("{}", training), Level::kSpeed);
     const Plan any = free.plan(Level::kSpeed, "auto");
-    for (int zero = 0; zero <= 3; ++zero) {
+    for (int zero = 1; zero <= 2; ++zero) {
       if ((zero == 2) != (*training != 0)) continue;  // ZeRO-1 and ZeRO-2 differ only with micro-batches
       SCOPED_TRACE(fmt::format("ZeRO-{}{}", zero, training));
       const ModelPlanner by_mode =
@@ -112,7 +112,7 @@ TEST(GlobalDegreesTest, WhatIsFoundIsOfTheKindAndIsFoundAgain) {
       if (level == Level::kSpeed && std::string_view(tensor) == "pcie") continue;  // takes as long as all others
       for (const bool sequence : {false, true}) {
         for (const int zero : {0, 3}) {
-          if (level == Level::kSpeed && zero == 0) continue;  // likewise
+          if (level == Level::kSpeed && (zero == 0 || !sequence)) continue;  // likewise
           SCOPED_TRACE(fmt::format("level {}, {}, sequence {}, ZeRO-{}", number_of(level), tensor, sequence, zero));
           const GlobalDegrees degrees{axes(planner.mesh(), tensor), {}, sequence, zero};
           std::string why;
