@@ -61,24 +61,10 @@ TEST(OverlapSearchTest, ItsDecisionsAloneAreOrderedAsThePlanIs) {
 // Sums of times do not say which weights to gather when they are new and which when they are read, so that both are
 // hidden, if kernels take long enough.
 TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
-  const auto plan = [](const char* file, Fusion fusion) {
-    const auto model = std::make_shared<const Model>(read_model(file));
-    Cluster cluster = read_cluster(model->cluster.value);
-    cluster.fusion = fusion;
-    return ModelPlanner(model, cluster, {}).plan(Level::kSpeed, "auto");
-  };
-  struct Searched {
-    const char* file;
-    Fusion fusion;
-    double most;
-  };
-  for (const auto& [file, fusion, most] : {Searched{"configs/bert-base.yaml", Fusion::kNone, 0.075},
-                                           Searched{"configs/lenet.yaml", Fusion::kElementwise, 0.065}}) {
-    SCOPED_TRACE(file);
-    const Plan found = plan(file, fusion);
-    ASSERT_TRUE(found.fits());
-    EXPECT_LT(open_gap(found).value(), most);
-  }
+  const auto model = std::make_shared<const Model>(read_model("configs/lenet.yaml"));
+  const Plan found = ModelPlanner(model, read_cluster(model->cluster.value), {}).plan(Level::kSpeed, "auto");
+  ASSERT_TRUE(found.fits());
+  EXPECT_LT(open_gap(found).value(), 0.045);
 }
 
 // Tables that are stored in pieces are gathered while layers run before and behind, so nothing is exposed; guesses that

@@ -176,8 +176,10 @@ TEST(TrainingTest, ClippingBoundsTheNormOfAllGradientsTogether) {
 /// The scale of random weights depends on the number of terms that their convolution sums up, so that training works
 /// from the start.
 TEST(TrainingTest, LeNetLearnsItsBatch) {
+  PlanOptions options;
+  options.overlap = false;
   const ModelPlanner planning(std::make_shared<const Model>(read_model("configs/lenet.yaml")),
-                              read_cluster("ascend-910"), {.overlap = false});
+                              read_cluster("ascend-910"), options);
   const Plan plan = planning.plan(Level::kSpeed, "propagation");
   const std::vector<SimulatedStep> loss = simulate(plan.program, *plan.graph, {.steps = 4}).front().steps;
   EXPECT_LT(loss.front().one_device, 2 * std::log(10));
