@@ -38,11 +38,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   YamlNode take_root() { return std::move(root_); }
-  /// Without the line break, or nothing.
-  std::string_view line(int number) const {
-    const auto index = static_cast<std::size_t>(std::max(number, 1) - 1);
-    if (index >= line_starts_.size()) return {};
-    const std::string_view rest = std::string_view(text_).substr(line_starts_[index]);
+  /// The text of the line that the mark is in.
+  std::string_view line_of(YAML::Mark mark) const {
+    mark.column = 0;
+    const std::string_view rest = text_at(mark);
     return rest.substr(0, rest.find('\n'));
   }
 
@@ -287,7 +286,7 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     return document;
   } catch (const YAML::Exception& error) {
     const int line = error.mark.line + 1;
-    const std::string_view written = builder.line(line);
+    const std::string_view written = builder.line_of(error.mark);
     const std::size_t indented = std::min(written.find_first_not_of(" \t"), written.size());
     const std::size_t tab = written.substr(0, indented).find('\t');
     if (tab == std::string_view::npos) {

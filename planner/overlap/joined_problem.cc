@@ -330,9 +330,10 @@ LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& gra
   LeadingEdges leads(problem);
   leads.on_path = leading_path(problem, graph, versions);
   const IdVector<EdgeId, FusionId> ids = fusion_ids(problem, graph, versions);
-  FusionId of_path;
+  FusionId of_path;  // not known if that of one edge is not
   for (const EdgeId edge : ids.ids()) {
-    if (leads.on_path[edge] != 0) of_path = ids[edge];
+    if (leads.on_path[edge] == 0 || joining(graph, versions, problem.communicated[edge]) == Joining::kNone) continue;
+    if (of_path.is_known) of_path = ids[edge];
   }
   using Led = std::pair<std::optional<int>, BucketClass>;
   std::map<Led, EdgeId> leader;

@@ -195,7 +195,7 @@ class ShortestStep {
   /// Goes on from the plan, and from a known one that is quite different, to plans that differ from these in parts.
   void try_parts() {
     const std::size_t instructions = plan().program.instructions.size();
-    const auto is_done = [&] { return is_over() || is_within(kWorthParts); };
+    const auto is_done = [this] { return is_over() || is_within(kWorthParts); };
     if (rounds_.is_large() || instructions > kMostToSchedule || is_done()) return;
     const bool is_short = instructions < kShortToGoNear;
     const std::optional<Decisions> other = is_short ? different() : std::nullopt;

@@ -2,6 +2,7 @@
 #include "planner/overlap/part_search.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>

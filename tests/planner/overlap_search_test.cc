@@ -61,10 +61,12 @@ TEST(OverlapSearchTest, ItsDecisionsAloneAreOrderedAsThePlanIs) {
 // Sums of times do not say which weights to gather when they are new and which when they are read, so that both are
 // hidden, if kernels take long enough.
 TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
-  const auto model = std::make_shared<const Model>(read_model("configs/lenet.yaml"));
-  const Plan found = ModelPlanner(model, read_cluster(model->cluster.value), {}).plan(Level::kSpeed, "auto");
+  const auto model = std::make_shared<const Model>(read_model("configs/bert-base.yaml"));
+  Cluster cluster = read_cluster(model->cluster.value);
+  cluster.fusion = Fusion::kNone;
+  const Plan found = ModelPlanner(model, cluster, {}).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
-  EXPECT_LT(open_gap(found).value(), 0.045);
+  EXPECT_LT(open_gap(found).value(), 0.075);
 }
 
 // Tables that are stored in pieces are gathered while layers run before and behind, so nothing is exposed; guesses that
@@ -79,8 +81,8 @@ TEST(OverlapSearchTest, WhatWindowsCouldHideIsFound) {
   }
 }
 
-// Where a search first ends depends on the capacity, although all plans below fit in all of them: 20 % apart. Parts of
-// the plan that are searched again lead away from the longer ones.
+// Where the search for single nodes ends depends on the capacity: here it is a plan 25 % above the bound, although one
+// within 10 % fits. Parts of the plan that are searched again lead to that one.
 TEST(OverlapSearchTest, PlansDoNotDependOnWhereTheSearchFirstEnds) {
   const auto model = std::make_shared<const Model>(read_model("configs/mnist-train.yaml"));
   PlanOptions options;

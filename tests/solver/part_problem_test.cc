@@ -7,14 +7,6 @@
 namespace shardplan {
 namespace {
 
-Choice random_choice(const StrategyProblem& problem, Random& random) {
-  Choice choice;
-  for (const NodeId node : problem.nodes.ids()) {
-    choice.strategy.push_back(StrategyId(random.below(problem.num_strategies(node))));
-  }
-  return choice;
-}
-
 // Every choice of the part, in random problems and for random parts, against the whole problem.
 TEST(PartProblemTest, CostsAndFeasibilityAreThoseOfTheWholeProblem) {
   int feasible = 0, forbidden = 0, too_large = 0;

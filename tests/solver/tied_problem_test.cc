@@ -19,14 +19,6 @@ void expect_equal_costs(const StrategyProblem& problem, const TiedProblem& tied,
   EXPECT_EQ(found.worst_excess, expected.worst_excess);
 }
 
-Choice random_choice(const StrategyProblem& problem, Random& random) {
-  Choice choice;
-  for (const NodeId node : problem.nodes.ids()) {
-    choice.strategy.push_back(StrategyId(random.below(problem.num_strategies(node))));
-  }
-  return choice;
-}
-
 Bytes bytes_at(const StrategyProblem& problem, const Choice& choice, std::size_t time) {
   Bytes bytes = 0;
   for (const NodeId node : problem.nodes.ids()) {

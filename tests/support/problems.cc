@@ -300,6 +300,14 @@ RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std:
   return result;
 }
 
+Choice random_choice(const StrategyProblem& problem, Random& random) {
+  Choice choice;
+  for (const NodeId node : problem.nodes.ids()) {
+    choice.strategy.push_back(StrategyId(random.below(problem.num_strategies(node))));
+  }
+  return choice;
+}
+
 std::string describe(const StrategyProblem& problem) {
   std::string text;
   for (const NodeId id : problem.nodes.ids()) {

@@ -52,6 +52,9 @@ struct RepeatedProblem {
 RepeatedProblem random_repeated_problem(Random& random, std::size_t copies, std::size_t width,
                                         std::size_t max_strategies, int limit_percent);
 
+/// A strategy for every node; the choice may be infeasible.
+Choice random_choice(const StrategyProblem& problem, Random& random);
+
 /// A text with all numbers of a problem, for failure messages.
 std::string describe(const StrategyProblem& problem);
 
