@@ -1,20 +1,42 @@
 #include "planner/overlap/bound_matrices.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "base/side_by_side.h"
 #include "planner/overlap/joined_costs.h"
 
 namespace shardplan {
 namespace {
 
 using Kinds = JoinedCosts::Kinds;
+constexpr std::size_t kCountedAtOnce = 3;  // threads
 
 // Measured times need not be concave in the bytes; then no member of a bucket is counted with its start-up.
 LeadingEdges leads_of(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
                       const CountedLevels& counted, const LeadingChoice* leading) {
   if (counted.is_measured) return LeadingEdges(problem);
   return leading_edges(problem, graph, versions, {counted.costs, counted.options}, leading);
+}
+
+/// The matrices of `counted`, called with each of these arguments: the first counts on all levels.
+template <class Argument, class Count>
+StepBound::Matrices all_of(ModelProblem& problem, const std::vector<Argument>& arguments, const Count& count) {
+  std::vector<CountedMatrices> counted(arguments.size());
+  side_by_side(num_processors(kCountedAtOnce), arguments.size(),
+               [&](std::size_t, std::size_t i) { counted[i] = count(arguments[i]); });
+  StepBound::Matrices result;
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    IdVector<EdgeId, MatrixId> of_edges = add_matrices(problem, std::move(counted[i]));
+    if (i == 0) {
+      result.on_all = std::move(of_edges);
+    } else {
+      result.on_part.push_back(std::move(of_edges));
+    }
+  }
+  return result;
 }
 
 StepBound::Matrices with_joins(StepBound::Matrices matrices, const ModelProblem& problem, const OperatorGraph& graph,
@@ -38,10 +60,9 @@ StepBound::Matrices coarse_matrices(ModelProblem& problem, const OperatorGraph& 
     };
     return counted_matrices(problem, graph, versions, {{counted.costs, counted.options}, of, false}, leads);
   };
-  StepBound::Matrices result;
-  result.on_all = on(JoinedCosts::kAnyLevel);
-  if (counted.level) result.on_part.push_back(on(*counted.level));
-  return with_joins(std::move(result), problem, graph, versions, leads);
+  std::vector<int> levels{JoinedCosts::kAnyLevel};
+  if (counted.level) levels.push_back(*counted.level);
+  return with_joins(all_of(problem, levels, on), problem, graph, versions, leads);
 }
 
 StepBound::Matrices fine_matrices(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
@@ -61,10 +82,9 @@ StepBound::Matrices fine_matrices(ModelProblem& problem, const OperatorGraph& gr
     };
     return counted_matrices(problem, graph, versions, {{counted.costs, counted.options}, of, true}, leads);
   };
-  StepBound::Matrices result;
-  result.on_all = matrices(std::nullopt);
-  if (counted.level) result.on_part = {matrices(true), matrices(false)};
-  return with_joins(std::move(result), problem, graph, versions, leads);
+  std::vector<std::optional<bool>> are_on_level{std::nullopt};
+  if (counted.level) are_on_level.insert(are_on_level.end(), {true, false});
+  return with_joins(all_of(problem, are_on_level, matrices), problem, graph, versions, leads);
 }
 
 }  // namespace shardplan

@@ -93,9 +93,9 @@ std::vector<const TensorLayout*> addresses(const std::vector<TensorLayout>& layo
 
 class Counting {
  public:
-  Counting(ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions, const CountedTimes& times,
-           const LeadingEdges& leads)
-      : result_(problem),
+  Counting(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
+           const CountedTimes& times, const LeadingEdges& leads)
+      : problem_(problem),
         graph_(graph),
         versions_(versions),
         times_(times),
@@ -104,18 +104,18 @@ class Counting {
         own_costs_(times.own.costs.collectives()),
         own_(times.own.costs.mesh(), own_costs_, times.own.options) {}
 
-  IdVector<EdgeId, MatrixId> run() {
-    IdVector<EdgeId, MatrixId> matrices;
+  CountedMatrices run() {
+    result_.num_known = problem_.problem.matrices.size();
     std::map<std::tuple<MatrixId, Joining, std::uint32_t>, MatrixId> known;  // equal edges share a matrix
-    for (const EdgeId id : result_.problem.edges.ids()) {
-      const MatrixId own = result_.problem.edges[id].matrix;
-      const Joining joins = joining(graph_, versions_, result_.communicated[id]);
+    for (const EdgeId id : problem_.problem.edges.ids()) {
+      const MatrixId own = problem_.problem.edges[id].matrix;
+      const Joining joins = joining(graph_, versions_, problem_.communicated[id]);
       const std::uint32_t alone = joins == Joining::kNone ? 0 : leads_.alone[id];
       const auto [found, is_new] = known.try_emplace({own, joins, alone}, own);
       if (is_new) found->second = counted_matrix(id, joins, alone);
-      matrices.push_back(found->second);
+      result_.of_edges.push_back(found->second);
     }
-    return matrices;
+    return std::move(result_);
   }
 
  private:
@@ -138,10 +138,10 @@ class Counting {
   }
 
   MatrixId counted_matrix(EdgeId id, Joining joins, std::uint32_t alone) {
-    const MatrixId own = result_.problem.edges[id].matrix;
+    const MatrixId own = problem_.problem.edges[id].matrix;
     const Counter& counting = counter(joins, alone);
     if (!counting.costs) return own;
-    CostMatrix matrix = result_.problem.matrices[own];
+    CostMatrix matrix = problem_.problem.matrices[own];
     const std::ptrdiff_t count = std::count_if(matrix.costs.begin(), matrix.costs.end(), is_paid);
     if (count == 0) return own;
     const Ends ends = ends_.of(id);
@@ -161,7 +161,8 @@ class Counting {
         cost = times[i] * ends.runs;
       }
     }
-    return result_.problem.matrices.push_back(std::move(matrix));
+    result_.added.push_back(std::move(matrix));
+    return MatrixId(result_.num_known + result_.added.size() - 1);
   }
 
   /// The counted times of the path that programs take. Of several paths that take equally long the planner of counted
@@ -185,7 +186,8 @@ class Counting {
     return bytes;
   }
 
-  ModelProblem& result_;
+  const ModelProblem& problem_;
+  CountedMatrices result_;
   const OperatorGraph& graph_;
   const TensorVersions& versions_;
   const CountedTimes& times_;
@@ -376,10 +378,18 @@ LeadingEdges leading_edges(const ModelProblem& problem, const OperatorGraph& gra
   return leads;
 }
 
-IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
-                                            const TensorVersions& versions, const CountedTimes& times,
-                                            const LeadingEdges& leads) {
+CountedMatrices counted_matrices(const ModelProblem& problem, const OperatorGraph& graph,
+                                 const TensorVersions& versions, const CountedTimes& times, const LeadingEdges& leads) {
   return Counting(problem, graph, versions, times, leads).run();
+}
+
+IdVector<EdgeId, MatrixId> add_matrices(ModelProblem& problem, CountedMatrices counted) {
+  const std::size_t first = problem.problem.matrices.size();
+  for (CostMatrix& matrix : counted.added) problem.problem.matrices.push_back(std::move(matrix));
+  for (MatrixId& id : counted.of_edges) {
+    if (id.value() >= counted.num_known) id = MatrixId(first + id.value() - counted.num_known);
+  }
+  return std::move(counted.of_edges);
 }
 
 }  // namespace shardplan

@@ -65,11 +65,19 @@ struct CountedTimes {
   bool is_on_path = false;
 };
 
-/// By edge, a matrix of the counted times of its redistributions. Adds the matrices to the problem. Requires that
-/// layers are not tied.
-IdVector<EdgeId, MatrixId> counted_matrices(ModelProblem& problem, const OperatorGraph& graph,
-                                            const TensorVersions& versions, const CountedTimes& times,
-                                            const LeadingEdges& leads);
+/// Matrices of counted times, not yet among the problem's.
+struct CountedMatrices {
+  std::size_t num_known = 0;            // matrices of the problem
+  IdVector<EdgeId, MatrixId> of_edges;  // from `num_known` on those of `added`
+  std::vector<CostMatrix> added;
+};
+
+/// By edge, a matrix of the counted times of its redistributions. Requires that layers are not tied.
+CountedMatrices counted_matrices(const ModelProblem& problem, const OperatorGraph& graph,
+                                 const TensorVersions& versions, const CountedTimes& times, const LeadingEdges& leads);
+
+/// Adds the matrices to their problem, which may have got others meanwhile. Returns their numbers by edge.
+IdVector<EdgeId, MatrixId> add_matrices(ModelProblem& problem, CountedMatrices counted);
 
 /// Whether an entry of an edge's matrix stands for communication.
 inline bool is_paid(std::int64_t cost) { return cost > 0 && cost < kForbidden; }
