@@ -42,9 +42,10 @@ void IncumbentPlan::try_all(const std::vector<Decisions>& decisions, std::option
   }
 }
 
-std::vector<Plan> IncumbentPlan::look_at(const std::vector<Decisions>& decisions) {
+std::vector<Plan> IncumbentPlan::look_at(const std::vector<Decisions>& decisions,
+                                         std::optional<Picoseconds> step_to_beat) {
   std::vector<Plan> plans;
-  for (std::optional<Plan>& trial : candidates(decisions, step())) {
+  for (std::optional<Plan>& trial : candidates(decisions, step_to_beat)) {
     if (trial) plans.push_back(*std::move(trial));
   }
   return plans;

@@ -32,6 +32,7 @@ class IncumbentPlan {
   Picoseconds step() const { return plan_.time.step(); }
   /// Whether it is shorter than this by more than 0.5 %. A plan that gains less must not hold more memory.
   bool is_shorter(Picoseconds than) const { return is_shorter(plan_, than); }
+  static bool is_shorter(const Plan& plan, Picoseconds than);
 
   void try_beside(Decisions decisions);
   void finish();
@@ -40,8 +41,8 @@ class IncumbentPlan {
     return plan_;
   }
   void try_all(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat);
-  /// Schedules these and takes none; fewer once the deadline is over.
-  std::vector<Plan> look_at(const std::vector<Decisions>& decisions);
+  /// Schedules these and takes none; fewer once the deadline is over. `step_to_beat` is that of `OrderEffort`.
+  std::vector<Plan> look_at(const std::vector<Decisions>& decisions, std::optional<Picoseconds> step_to_beat);
   /// Takes this plan if it is better.
   void take(Plan trial);
   /// All that were scheduled and fit, with their steps, in the order in which they were.
@@ -58,7 +59,6 @@ class IncumbentPlan {
   Plan release() { return std::move(plan_); }
 
  private:
-  static bool is_shorter(const Plan& plan, Picoseconds than);
   Picoseconds hardly_longer() const;
   bool is_leaner(const Plan& trial, Picoseconds longest) const;
   std::vector<std::optional<Plan>> scheduled(const std::vector<Decisions>& decisions, const OrderEffort& effort) const;

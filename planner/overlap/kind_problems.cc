@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/batch_factors.h"
+
 namespace shardplan {
 namespace {
+
+/// With more pieces of the mesh there would be too many ways to use them.
+constexpr std::size_t kMostPieces = 4;
 
 /// Forbids those strategies of a node that are not kept.
 void keep(StrategyProblem& problem, NodeId node, const std::vector<char>& is_kept) {
@@ -13,6 +18,40 @@ void keep(StrategyProblem& problem, NodeId node, const std::vector<char>& is_kep
     if (is_kept[i] == 0) table.costs[i].communication = kForbidden;
   }
   problem.nodes[node].strategies = problem.strategy_tables.push_back(std::move(table));
+}
+
+/// The pieces of the mesh that a batch of this size is sharded over: those that divide it into the most parts.
+std::vector<char> shards_of_batch(const std::vector<AxisRef>& pieces, std::int64_t batch) {
+  std::vector<char> best(pieces.size(), 0);
+  std::int64_t most = 1;
+  for (std::uint32_t some = 0; some < std::uint32_t{1} << pieces.size(); ++some) {
+    std::int64_t parts = 1;
+    for (std::size_t i = 0; i < pieces.size(); ++i) parts *= (some >> i & 1) != 0 ? pieces[i].size : 1;
+    if (batch % parts != 0 || parts <= most) continue;
+    most = parts;
+    for (std::size_t i = 0; i < pieces.size(); ++i) best[i] = static_cast<char>(some >> i & 1);
+  }
+  return best;
+}
+
+/// If the batch cannot be sharded over all devices outside of the innermost level: calls `add(tensor, context)` with
+/// every way to use the pieces that it leaves.
+template <class Add>
+void add_beyond_batch(const std::vector<AxisRef>& pieces, std::int64_t batch, const Add& add) {
+  if (pieces.empty() || pieces.size() > kMostPieces) return;
+  std::int64_t outside = 1;
+  for (const AxisRef& piece : pieces) outside *= piece.axis == pieces.back().axis ? 1 : piece.size;
+  if (batch % outside == 0) return;
+  const std::vector<char> of_batch = shards_of_batch(pieces, batch);
+  std::vector<AxisRef> left;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (of_batch[i] == 0) left.push_back(pieces[i]);
+  }
+  for (std::uint32_t some = 0; some < std::uint32_t{1} << left.size(); ++some) {
+    std::vector<AxisRef> tensor, context;
+    for (std::size_t i = 0; i < left.size(); ++i) ((some >> i & 1) != 0 ? context : tensor).push_back(left[i]);
+    add(tensor, context);
+  }
 }
 
 }  // namespace
@@ -29,12 +68,14 @@ std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std:
   std::vector<int> stages{0};
   if (graph.is_training()) stages = graph.micro_batches() > 1 ? std::vector<int>{3, 2, 1} : std::vector<int>{3, 1};
   std::vector<GlobalDegrees> all;
-  for (const std::vector<AxisRef>& tensor : tensors) {
+  const auto add = [&](const std::vector<AxisRef>& tensor, const std::vector<AxisRef>& context) {
     for (const bool sequence : {false, true}) {
       if (sequence && tensor.empty()) continue;
-      for (const int zero : stages) all.push_back({tensor, {}, sequence, zero, zero == 3});
+      for (const int zero : stages) all.push_back({tensor, context, sequence, zero, zero == 3});
     }
-  }
+  };
+  for (const std::vector<AxisRef>& tensor : tensors) add(tensor, {});
+  add_beyond_batch(pieces, batch_size(graph), add);
   return all;
 }
 

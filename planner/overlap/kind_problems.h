@@ -11,7 +11,9 @@ namespace shardplan {
 /// The common manual settings for a whole model, which a search over summed times may miss because they hide much of
 /// their communication: the batch over all devices, or tensor parallelism over 2, 4, ... neighbours of the innermost
 /// level, with and without sequence parallelism; in training each with the stages of ZeRO. With ZeRO-3, as many
-/// weights as pays off and fits are kept gathered for the backward pass.
+/// weights as pays off and fits are kept gathered for the backward pass. If the number of devices outside of that level
+/// does not divide the batch, it is sharded over the pieces that divide it into the most parts, and every way to use
+/// the others for tensor and context parallelism is a setting too.
 std::vector<GlobalDegrees> common_degrees(const OperatorGraph& graph, const std::vector<AxisRef>& pieces);
 
 /// Forbids in `problem` everything that plans of these degrees do not have; false if some product or tensor cannot be

@@ -1,12 +1,13 @@
 // In this order: rounds of weights and choices (weight_rounds.h), with estimated choices after the first one
 // (guessed_search.h); the best plans with one setting for the whole model (kind_search.h); a finer bound (step_proof.h);
-// choices by the windows of known plans (hiding_windows.h); local searches, of one node each (near_search.h), then of
-// parts (part_descent.h); a plan that needs less memory; the final order of the best plan.
+// choices by the windows of known plans (hiding_windows.h); local searches, of one node each from several plans
+// (near_descent.h), then of parts (part_descent.h); a plan that needs less memory; the final order of the best plan.
 #include "planner/overlap/overlap_search.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -20,6 +21,7 @@
 #include "planner/overlap/incumbent_plan.h"
 #include "planner/overlap/kind_search.h"
 #include "planner/overlap/link_levels.h"
+#include "planner/overlap/near_descent.h"
 #include "planner/overlap/near_search.h"
 #include "planner/overlap/part_descent.h"
 #include "planner/overlap/searched_model.h"
@@ -63,11 +65,10 @@ constexpr double kWorthGoingOn = 0.05;
 constexpr double kWorthGoingOnIfShort = 0.005;
 constexpr std::size_t kShortToGoNear = 1'000;
 /// At most this many rounds of the finer bound, fewer for larger problems.
-constexpr int kProofRounds = 12, kFewProofRounds = 2;
-constexpr std::size_t kEntriesOfProof = 20'000'000, kEntriesOfShortProof = 60'000'000;
-/// A bound this far below the step is worth computing again, more exactly; the second if only few rounds of that are
-/// affordable.
-constexpr double kWorthAProof = 0.05, kWorthAShortProof = 0.1;
+constexpr int kProofRounds = 20;
+constexpr std::size_t kEntriesOfProof = 160'000'000;
+/// A bound this far below the step is worth computing again, more exactly.
+constexpr double kWorthAProof = 0.05;
 /// Of the choices found by those rounds at most this many are scheduled, those with the least bounds whose estimates
 /// exceed the plan's by at most this.
 constexpr std::size_t kMostFoundOrdered = 4;
@@ -78,14 +79,16 @@ constexpr Picoseconds kPartsThatDiffer = 1000;
 constexpr std::size_t kMostKindsOrdered = 2;
 /// Estimates of steps are off by some per cent.
 constexpr std::int64_t kPercentOff = 5;
-/// Maximal number of moves to a shorter plan near the best one.
-constexpr int kNearTurns = 12;
 /// Parts of a step this near to its bound are not worth another search.
 constexpr double kWorthParts = 0.02;
 /// Looks around plans in a row that find nothing; fewer for longer programs and near the bound.
 constexpr int kPartTurns = 5, kFewPartTurns = 3;
 /// Another start differs from the plan in at least 1 / this of the nodes.
 constexpr std::size_t kPartsDifferent = 4;
+/// So many other plans are starts of a local search. A long program has one, which is worth it further from the bound: a
+/// second one shortened none of seven.
+constexpr int kStarts = 3, kLongStarts = 1;
+constexpr double kWorthStartsIfLong = 0.08;
 /// If the plan holds more than half of the memory, choices are sought that hold at most these percentages of it.
 constexpr Bytes kLeanPercent[] = {75, 50, 25};
 /// Start-ups of collectives count in the finer bound if they are at least 1 / this of the step.
@@ -104,7 +107,8 @@ class ShortestStep {
         deadline_(search.options.limits.seconds, search.options.limits.stop),
         incumbent_(std::move(plan), search_.scheduled, deadline_),
         rounds_({model_, bound_, deadline_, incumbent_, search_.options, search_.uniform != nullptr, search_.known}),
-        near_({model_, search_.step_by_rule, [this](const Choice& choice) { return weigh(choice); }, deadline_}) {}
+        near_({model_, search_.step_by_rule, [this](const Choice& choice) { return weigh(choice); }, deadline_}),
+        descent_near_({model_, incumbent_, near_, [this] { return known_choices(); }, [this] { return is_over(); }}) {}
 
   /// Finds choices and schedules them; false if the plan is not a choice of the problem.
   bool run() {
@@ -119,11 +123,7 @@ class ShortestStep {
   }
 
   /// Whether a finer bound is worth its time.
-  bool is_loose() const {
-    const int rounds = proof_rounds();
-    const double worth = rounds > kFewProofRounds ? kWorthAProof : kWorthAShortProof;
-    return !is_over() && rounds > 1 && !is_within(worth);
-  }
+  bool is_loose() const { return !is_over() && proof_rounds() > 1 && !is_within(kWorthAProof); }
 
   /// Computes the bound again, which was refined meanwhile, and schedules the most promising choices found on the way.
   void prove() {
@@ -137,9 +137,7 @@ class ShortestStep {
 
   /// Goes on from the plan to choices near it.
   void try_near() {
-    for (int turn = 0; turn < kNearTurns; ++turn) {
-      if (is_over() || is_within(worth_going_near()) || !go_near()) return;
-    }
+    descent_near_.from(plan(), [this] { return is_over() || is_within(worth_going_near()); });
   }
 
   /// Schedules the choices that are the shortest if what the windows of known plans could hide is hidden. The best of
@@ -149,8 +147,7 @@ class ShortestStep {
     HidingWindows windows(model_);
     windows.add(plan().program);
     // For long programs this takes a third of all planning, and none of 15 plans that were so near got shorter.
-    const bool is_long = plan().program.instructions.size() > kMostToSchedule;
-    const double worth = is_long ? kWorthGoingOn : kWorthAGuess;
+    const double worth = is_long() ? kWorthGoingOn : kWorthAGuess;
     for (int round = 0; round < kWindowRounds && !is_over(); ++round) {
       const Picoseconds shortest = aside_ ? std::min(aside_->step, incumbent_.step()) : incumbent_.step();
       if (is_near(shortest, least_, worth) || !may_be_near(try_by(windows))) return;
@@ -160,7 +157,7 @@ class ShortestStep {
   /// The same with the windows of other choices of the rounds, each by itself: those whose steps are the nearest.
   void try_windows_of_others() {
     if (rounds_.is_large() || is_over() || is_within(kWorthOtherWindows)) return;
-    if (plan().program.instructions.size() > kMostToSchedule) return;
+    if (is_long()) return;
     const std::optional<Choice> planned = this->planned();
     if (!planned) return;
     std::vector<std::pair<Picoseconds, std::size_t>> in_turn;
@@ -173,7 +170,7 @@ class ShortestStep {
     if (in_turn.size() > kMostOthersOrdered) in_turn.resize(kMostOthersOrdered);
     std::vector<Decisions> decisions;
     for (const auto& [estimate, i] : in_turn) decisions.push_back(model_.decisions_of(known[i]));
-    std::vector<Plan> others = incumbent_.look_at(decisions);
+    std::vector<Plan> others = incumbent_.look_at(decisions, incumbent_.step());
     std::erase_if(others, [&](const Plan& other) { return !may_be_near(other.time.step()); });
     std::stable_sort(others.begin(), others.end(),
                      [](const Plan& a, const Plan& b) { return a.time.step() < b.time.step(); });
@@ -192,18 +189,31 @@ class ShortestStep {
     try_near();
   }
 
+  /// The same from other known plans, of those that differ much from all before the shortest first.
+  void try_near_others() {
+    const auto is_done = [this] { return is_over() || is_within(worth_other_starts()); };
+    std::vector<Choice> begun;
+    if (const std::optional<Choice> planned = this->planned()) begun.push_back(*planned);
+    for (int i = is_long() ? kLongStarts : kStarts; i > 0 && !rounds_.is_large() && !is_done(); --i) {
+      const std::optional<Decisions> other = different_from(begun);
+      if (!other) return;
+      begun.push_back(*model_.choice_of(*other));
+      for (Plan& start : incumbent_.look_at({*other}, std::nullopt)) descent_near_.from(std::move(start), is_done);
+    }
+  }
+
   /// Goes on from the plan, and from a known one that is quite different, to plans that differ from these in parts.
   void try_parts() {
-    const std::size_t instructions = plan().program.instructions.size();
-    const auto is_done = [this] { return is_over() || is_within(kWorthParts); };
-    if (rounds_.is_large() || instructions > kMostToSchedule || is_done()) return;
-    const bool is_short = instructions < kShortToGoNear;
-    const std::optional<Decisions> other = is_short ? different() : std::nullopt;
+    const auto is_done = [this] { return is_over() || is_within(is_long() ? kWorthStartsIfLong : kWorthParts); };
+    if (rounds_.is_large() || is_done()) return;
+    const bool is_short = plan().program.instructions.size() < kShortToGoNear;
+    std::optional<Decisions> other;
+    if (const std::optional<Choice> planned = this->planned(); planned && is_short) other = different_from({*planned});
     descent_.emplace(
         PartDescent::Input{model_, incumbent_, near_, bound_.weighted(best_weights()), search_.options, is_done});
     descent_->from(plan(), is_short && !is_within(kWorthGoingOn) ? kPartTurns : kFewPartTurns);
     if (!other || is_done() || is_within(kWorthGoingOn)) return;
-    for (Plan& start : incumbent_.look_at({*other})) descent_->from(std::move(start), kPartTurns);
+    for (Plan& start : incumbent_.look_at({*other}, std::nullopt)) descent_->from(std::move(start), kPartTurns);
   }
 
   /// Looks for a plan that holds much less memory and takes hardly longer.
@@ -255,16 +265,17 @@ class ShortestStep {
 
  private:
   const OverlapWeights& best_weights() const { return proven_.tried.empty() ? rounds_.best() : proven_.weights; }
-  /// The shortest known plan that differs from the plan in many nodes.
-  std::optional<Decisions> different() const {
-    const std::optional<Choice> planned = this->planned();
-    if (!planned) return std::nullopt;
+  /// The shortest known plan that differs from all these in many nodes.
+  std::optional<Decisions> different_from(const std::vector<Choice>& others) const {
     std::optional<Decisions> result;
     Picoseconds shortest = kForbidden;
     for (const auto& [step, decisions] : incumbent_.known()) {
       if (step >= shortest) continue;
       const std::optional<Choice> choice = model_.choice_of(decisions);
-      if (!choice || num_different(*choice, *planned) < planned->strategy.size() / kPartsDifferent) continue;
+      const auto is_like = [&](const Choice& other) {
+        return num_different(*choice, other) < other.strategy.size() / kPartsDifferent;
+      };
+      if (!choice || std::ranges::any_of(others, is_like)) continue;
       shortest = step;
       result = decisions;
     }
@@ -288,15 +299,14 @@ class ShortestStep {
            searches * std::min(search_.work_limit, kGuessWork);
   }
 
+  bool is_long() const { return plan().program.instructions.size() > kMostToSchedule; }
+  double worth_other_starts() const { return is_long() ? kWorthStartsIfLong : kWorthGoingOn; }
   double worth_going_near() const {
     return plan().program.instructions.size() < kShortToGoNear ? kWorthGoingOnIfShort : kWorthGoingOn;
   }
   bool is_within(double share) const { return is_near(incumbent_.step(), least_, share); }
 
-  int proof_rounds() const {
-    return std::max(rounds_.affordable(kEntriesOfProof, kProofRounds),
-                    rounds_.affordable(kEntriesOfShortProof, kFewProofRounds));
-  }
+  int proof_rounds() const { return rounds_.affordable(kEntriesOfProof, kProofRounds); }
   StepProof proof(const std::optional<IdVector<NodeId, NodeId>>& ties, Picoseconds known, int most_rounds) const {
     return {bound_, ties, rounds_.options(ties.has_value()), incumbent_.step(), known, most_rounds};
   }
@@ -390,7 +400,7 @@ class ShortestStep {
       rounds_.add_scheduled(*choice);
     }
     Picoseconds least = kForbidden;
-    for (const Plan& plan : incumbent_.look_at(decisions)) {
+    for (const Plan& plan : incumbent_.look_at(decisions, incumbent_.step())) {
       windows.add(plan.program);
       const Picoseconds step = plan.time.step();
       least = std::min(least, step);
@@ -418,18 +428,6 @@ class ShortestStep {
     incumbent_.try_all(shortest, incumbent_.step());
   }
 
-  /// Schedules choices near the plan's, then choices between it and others, until one is shorter; whether one is.
-  bool go_near() { return go_to(near_.near(plan())) || go_to(near_.crossed(plan(), known_choices())); }
-  bool go_to(const NearSearch::Found& found) {
-    const Picoseconds step = incumbent_.step();
-    for (std::size_t i = 0; i < found.choices.size() && !is_over() && !incumbent_.is_shorter(step);) {
-      const std::size_t together = found.is_compared ? 1 : found.choices.size();
-      std::vector<Decisions> decisions;
-      for (; decisions.size() < together; ++i) decisions.push_back(model_.decisions_of(found.choices[i]));
-      incumbent_.try_all(decisions, std::nullopt);
-    }
-    return incumbent_.is_shorter(step);
-  }
   std::vector<Choice> known_choices() const {
     std::vector<Choice> known = rounds_.choices();
     for (const auto* some : {&rounds_.scheduled(), &proven_.shorter, &proven_.longer}) {
@@ -456,6 +454,7 @@ class ShortestStep {
   IncumbentPlan incumbent_;
   WeightRounds rounds_;
   NearSearch near_;
+  NearDescent descent_near_;
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
   ProvenStep proven_;
@@ -504,6 +503,7 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   shortest.try_windows_of_others();
   shortest.try_near();
   shortest.try_near_aside();
+  shortest.try_near_others();
   shortest.try_parts();
   shortest.try_lean();
   shortest.refine_order();

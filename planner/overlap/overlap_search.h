@@ -54,9 +54,9 @@ struct OverlapSearch {
 /// If the plan is then far from the bound, the times are refined and a finer bound is computed
 /// (planner/overlap/step_proof.h), whose choices are candidates too. So are choices that would be the shortest if all
 /// were hidden that the windows of known plans could hide (planner/overlap/hiding_windows.h). If the gap is still
-/// large, a local search continues from the plan (planner/overlap/near_search.h), with near choices and with parts of
-/// other choices found so far, as long as it finds shorter steps, and parts of good plans are searched again
-/// (planner/overlap/part_descent.h). Finally, if the plan holds more than half of the memory, a choice that holds at
+/// large, a local search continues from the plan and from others (planner/overlap/near_descent.h), with near choices and
+/// with parts of other choices found so far, as long as it finds shorter steps, and parts of good plans are searched
+/// again (planner/overlap/part_descent.h). Finally, if the plan holds more than half of the memory, a choice that holds at
 /// least 10 % less and takes at most 0.5 % longer replaces it. The order of the best plan is then refined once more.
 Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search);
 

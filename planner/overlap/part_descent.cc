@@ -66,7 +66,7 @@ std::vector<Plan> PartDescent::look(const Plan& plan, const Choice& choice, std:
   if (found.is_compared && found.choices.size() > kMostComparedOrdered) found.choices.resize(kMostComparedOrdered);
   std::vector<Decisions> decisions;
   for (const Choice& other : found.choices) decisions.push_back(input_.model.decisions_of(other));
-  return input_.incumbent.look_at(decisions);
+  return input_.incumbent.look_at(decisions, input_.incumbent.step());
 }
 
 }  // namespace shardplan

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 
@@ -36,6 +40,24 @@ TEST(KindProblemsTest, CommonDegreesAreStagesOfZeroBesideTensorsOfOneNode) {
     EXPECT_EQ(all[i].zero, expected[i].zero) << i;
     EXPECT_EQ(all[i].may_keep, all[i].zero == 3) << i;
   }
+}
+
+// A micro-batch has 768 samples, so of 4 x 256 x 8 devices at most 256 share them.
+TEST(KindProblemsTest, WhatASmallBatchLeavesIsForTensorsAndContext) {
+  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x1024", 2);
+  const AxisRef outer{0, 1, 4}, inner{0, 4, 256}, nvlink{1, 1, 8};
+  const std::vector<AxisRef> pieces{outer, inner, nvlink};
+  const std::vector<GlobalDegrees> all = common_degrees(planner.graph(), pieces);
+  using Axes = std::vector<AxisRef>;
+  const std::vector<std::pair<Axes, Axes>> left{
+      {{outer, nvlink}, {}}, {{nvlink}, {outer}}, {{outer}, {nvlink}}, {{}, {outer, nvlink}}};
+  for (const auto& [tensor, context] : left) {
+    const auto count = std::count_if(all.begin(), all.end(), [&](const GlobalDegrees& degrees) {
+      return degrees.tensor == tensor && degrees.context == context;
+    });
+    EXPECT_EQ(count, tensor.empty() ? 3 : 6);  // stages of ZeRO, with and without sequence parallelism
+  }
+  EXPECT_EQ(all.size(), 9 + 21);
 }
 
 TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
