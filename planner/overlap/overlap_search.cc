@@ -85,9 +85,10 @@ constexpr double kWorthParts = 0.02;
 constexpr int kPartTurns = 5, kFewPartTurns = 3;
 /// Another start differs from the plan in at least 1 / this of the nodes.
 constexpr std::size_t kPartsDifferent = 4;
-/// So many other plans are starts of a local search. A long program has one, which is worth it further from the bound: a
-/// second one shortened none of seven.
+/// So many other plans are starts of a local search. A long program has one: a second one shortened
+/// none of seven.
 constexpr int kStarts = 3, kLongStarts = 1;
+/// A long program this near to its bound is worth neither another start nor a search of parts.
 constexpr double kWorthStartsIfLong = 0.08;
 /// If the plan holds more than half of the memory, choices are sought that hold at most these percentages of it.
 constexpr Bytes kLeanPercent[] = {75, 50, 25};

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "model/read_model.h"
