@@ -1,6 +1,7 @@
 #include "planner/overlap/guessed_problem.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace shardplan {
@@ -28,27 +29,32 @@ StrategyProblem without_matrices(const StrategyProblem& problem) {
 }
 
 StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-                                const Guess& guess) {
+                                const IdVector<EdgeId, MatrixId>* without_start_ups, const Guess& guess) {
+  const IdVector<MatrixId, CostMatrix>& known = problem.problem.matrices;
   StrategyProblem result = without_matrices(problem.problem);
-  std::map<std::pair<MatrixId, std::int64_t>, MatrixId> scaled;
+  std::map<std::tuple<MatrixId, MatrixId, std::int64_t>, MatrixId> scaled;
   for (const EdgeId id : result.edges.ids()) {
     const std::int64_t percent = counted_percent(problem.communicated[id], graph, versions, guess);
     MatrixId& matrix = result.edges[id].matrix;
-    const auto [known, is_new] = scaled.try_emplace({matrix, percent});
+    const MatrixId without = guess.start_ups != 100 && without_start_ups != nullptr ? (*without_start_ups)[id] : matrix;
+    const auto [found, is_new] = scaled.try_emplace({matrix, without, percent});
     if (is_new) {
-      CostMatrix part = problem.problem.matrices[matrix];
-      if (percent != 100) {
-        for (std::int64_t& cost : part.costs) cost = guessed(cost, percent);
+      CostMatrix part = known[matrix];
+      for (std::size_t i = 0; i < part.costs.size(); ++i) {
+        std::int64_t& cost = part.costs[i];
+        if (without != matrix) cost = with_start_ups(cost, known[without].costs[i], guess.start_ups);
+        if (percent != 100) cost = guessed(cost, percent);
       }
-      known->second = result.matrices.push_back(std::move(part));
+      found->second = result.matrices.push_back(std::move(part));
     }
-    matrix = known->second;
+    matrix = found->second;
   }
   return result;
 }
 
 Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph, const TensorVersions& versions,
-                         const Guess& guess, const Choice& choice) {
+                         const IdVector<EdgeId, MatrixId>* without_start_ups, const Guess& guess,
+                         const Choice& choice) {
   const StrategyProblem& costs = problem.problem;
   Picoseconds sum = 0;
   for (const NodeId node : costs.nodes.ids()) {
@@ -57,8 +63,13 @@ Picoseconds guessed_step(const ModelProblem& problem, const OperatorGraph& graph
   }
   for (const EdgeId id : costs.edges.ids()) {
     const ProblemEdge& edge = costs.edges[id];
-    const std::int64_t cost =
-        costs.matrices[edge.matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+    const auto time = [&](MatrixId matrix) {
+      return costs.matrices[matrix].at(choice.strategy[edge.from].value(), choice.strategy[edge.to].value());
+    };
+    std::int64_t cost = time(edge.matrix);
+    if (guess.start_ups != 100 && without_start_ups != nullptr) {
+      cost = with_start_ups(cost, time((*without_start_ups)[id]), guess.start_ups);
+    }
     sum += guessed(cost, counted_percent(problem.communicated[id], graph, versions, guess));
   }
   return sum;

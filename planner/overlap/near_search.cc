@@ -14,7 +14,7 @@
 namespace shardplan {
 namespace {
 
-constexpr Guess kHalfHidden{25, 50, 50};
+constexpr Guess kHalfHidden{25, 50, 50, kStartUpInBucket};
 /// In thousandths of the plan's step: the largest additional cost by the estimate, and the least change.
 constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;
 constexpr std::uint64_t kNearWork = 50'000'000;
@@ -117,12 +117,14 @@ NearSearch::Found NearSearch::lightest_compared(const Plan& plan, const Choice& 
 
 /// The choices with lower bounds below `too_long`, smallest first; of those with equal bounds and equal costs only one.
 std::vector<Choice> NearSearch::lightest(const std::vector<Choice>& choices, Picoseconds too_long) const {
+  std::vector<std::pair<Picoseconds, std::int64_t>> weights(choices.size());  // with costs
+  side_by_side(kTriedAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
+    weights[i] = {input_.weigh(choices[i]), evaluate(input_.model.problem.problem, choices[i]).value({})};
+  });
   std::vector<std::optional<Picoseconds>> bounds;
   std::set<std::pair<Picoseconds, std::int64_t>> seen;
-  for (const Choice& choice : choices) {
-    const Picoseconds bound = input_.weigh(choice);
-    const bool is_new = seen.emplace(bound, evaluate(input_.model.problem.problem, choice).value({})).second;
-    bounds.push_back(is_new ? std::optional(bound) : std::nullopt);
+  for (const auto& weight : weights) {
+    bounds.push_back(seen.insert(weight).second ? std::optional(weight.first) : std::nullopt);
   }
   return shortest(choices, bounds, too_long);
 }

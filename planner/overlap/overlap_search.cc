@@ -17,6 +17,7 @@
 #include "planner/overlap/blended_problem.h"
 #include "planner/overlap/bound_matrices.h"
 #include "planner/overlap/guessed_search.h"
+#include "planner/overlap/heaviest_sum.h"
 #include "planner/overlap/hiding_windows.h"
 #include "planner/overlap/incumbent_plan.h"
 #include "planner/overlap/kind_search.h"
@@ -99,6 +100,15 @@ constexpr std::size_t kSearchedAtOnce = 4;  // threads
 /// of a search.
 constexpr std::uint64_t kWorkOfSchedule = 20'000, kWorkOfEstimate = 2'000;
 
+/// Small collectives take much longer alone than in a bucket, which may never be filled: each guess is tried for both.
+std::vector<Guess> in_and_out_of_buckets(std::vector<Guess> guesses) {
+  for (std::size_t i = 0, alone = guesses.size(); i < alone; ++i) {
+    guesses.push_back(guesses[i]);
+    guesses.back().start_ups = kStartUpInBucket;
+  }
+  return guesses;
+}
+
 class ShortestStep {
  public:
   ShortestStep(Plan plan, const SearchedModel& model, const StepBound& bound, const OverlapSearch& search)
@@ -120,6 +130,7 @@ class ShortestStep {
     least_ = rounds_.go_on(is_over());
     try_kinds();
     incumbent_.finish();
+    heaviest_ = HeaviestSum(rounds_.weights());
     return true;
   }
 
@@ -129,6 +140,7 @@ class ShortestStep {
   /// Computes the bound again, which was refined meanwhile, and schedules the most promising choices found on the way.
   void prove() {
     proven_ = prove_step(proof(model_.ties, least_, proof_rounds()), rounds_.choices());
+    if (!proven_.tried.empty()) heaviest_ = HeaviestSum(proven_.tried);
     if (!model_.ties || search_.uniform) least_ = std::max(least_, proven_.bound);
     is_one_block_ahead_ = std::ranges::any_of(model_.graph.operators(), &GraphOperator::is_copy);
     bound_free(proven_.weights);
@@ -350,7 +362,7 @@ class ShortestStep {
   /// First the guesses that suit most models; if the step is far from its bound then, one that suits few.
   void try_guesses() {
     incumbent_.finish();
-    std::vector<Guess> guesses{kTwiceAtTheEnd, kMostlyHidden};
+    std::vector<Guess> guesses = in_and_out_of_buckets({kTwiceAtTheEnd, kMostlyHidden});
     if (rounds_.is_large()) guesses = {kHalfOfWeights};
     if (!is_within(kWorthAGuess)) try_guesses(guesses);
     // If no layers repeat, little is known of activations, so their guesses mislead.
@@ -437,14 +449,7 @@ class ShortestStep {
     return known;
   }
   /// The largest sum that any known weights give a choice: a lower bound on its step.
-  Picoseconds weigh(const Choice& choice) const {
-    const StepBound::Times times = bound_.times_of(choice);
-    Picoseconds most = 0;
-    for (const OverlapWeights& weights : proven_.tried.empty() ? rounds_.weights() : proven_.tried) {
-      most = std::max(most, StepBound::sum(weights, times));
-    }
-    return most;
-  }
+  Picoseconds weigh(const Choice& choice) const { return heaviest_.of(bound_.times_of(choice)); }
 
   Picoseconds about(const Choice& choice) const { return model_.guessed_step(kMostlyHidden, choice); }
 
@@ -459,6 +464,7 @@ class ShortestStep {
   Picoseconds least_ = 0;
   std::optional<Picoseconds> free_bound_;
   ProvenStep proven_;
+  HeaviestSum heaviest_;  // of the weights that prove the bound, or of the rounds'
   bool is_one_block_ahead_ = false;
   struct Aside {
     Decisions decisions;
@@ -488,8 +494,9 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   StepBound bound(search.graph, search.versions, free,
                   coarse_matrices(free, search.graph, search.versions, counted(plan)), ties, speeds,
                   search.costs.has_collective_matmul());
-  const SearchedModel model{search.graph, search.versions, free, search.costs.mesh(),
-                            is_tied ? std::optional(ties) : std::nullopt};
+  const SearchedModel model{
+      search.graph,   search.versions, free, search.costs.mesh(), is_tied ? std::optional(ties) : std::nullopt,
+      &bound.on_all()};
   ShortestStep shortest(std::move(plan), model, bound, search);
   if (!shortest.run()) return shortest.plan();
   if (shortest.is_loose()) {

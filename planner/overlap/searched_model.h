@@ -18,6 +18,8 @@ struct SearchedModel {
   const ModelProblem& problem;  // layers not tied
   const DeviceMesh& mesh;
   std::optional<IdVector<NodeId, NodeId>> ties;  // of uniform layers; not set: layers are free
+  /// By edge the matrix of its times without the start-ups that buckets share; null: no collective shares one.
+  const IdVector<EdgeId, MatrixId>* without_start_ups = nullptr;
 
   Decisions decisions_of(const Choice& choice) const {
     return shardplan::decisions_of(graph, versions, problem, choice, mesh);
@@ -29,9 +31,11 @@ struct SearchedModel {
   std::optional<Choice> choice_of(const Decisions& decisions) const {
     return find_choice(versions, problem, decisions.strategies, decisions.versions);
   }
-  StrategyProblem guessed(const Guess& guess) const { return guessed_problem(problem, graph, versions, guess); }
+  StrategyProblem guessed(const Guess& guess) const {
+    return guessed_problem(problem, graph, versions, without_start_ups, guess);
+  }
   Picoseconds guessed_step(const Guess& guess, const Choice& choice) const {
-    return shardplan::guessed_step(problem, graph, versions, guess, choice);
+    return shardplan::guessed_step(problem, graph, versions, without_start_ups, guess, choice);
   }
 };
 

@@ -54,6 +54,8 @@ class StepBound {
   /// `Concurrency`). Which edges join stays as it is.
   void refine(Matrices matrices);
 
+  const IdVector<EdgeId, MatrixId>& on_all() const { return matrices_.on_all; }
+
   /// The times of a choice, by group: summed over all members and runs.
   struct Times {
     std::vector<Picoseconds> kernels, items;

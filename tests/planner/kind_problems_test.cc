@@ -74,7 +74,7 @@ TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
 }
 
 /// A plan that hides most of its communication, searched on its own, compared with the plan of a free search.
-struct Case {
+struct KindCase {
   const char* name;
   const char* model;
   const char* cluster;
@@ -83,10 +83,10 @@ struct Case {
   int zero;
 };
 
-class KindPlans : public testing::TestWithParam<Case> {};
+class KindPlans : public testing::TestWithParam<KindCase> {};
 
 TEST_P(KindPlans, AreNotFasterThanThePlan) {
-  const Case& tested = GetParam();
+  const KindCase& tested = GetParam();
   const ModelPlanner planner = shipped(tested.model, tested.cluster, tested.layers);
   const Plan plan = planner.plan(Level::kSpeed, "auto");
   ASSERT_TRUE(plan.is_overlapped);
@@ -100,7 +100,7 @@ TEST_P(KindPlans, AreNotFasterThanThePlan) {
   EXPECT_LE(plan.time.step(), found->time.step() + found->time.step() / 500);
 }
 
-const Case kSmallCases[] = {
+const KindCase kSmallCases[] = {
     {"gpt3_on_512", "configs/gpt3-175b.yaml", "dgx-a100x64", 24, 2, 3},
     {"llama_on_64", "configs/llama-7b-train.yaml", "dgx-a100x8", 32, 1, 2},
 };
