@@ -14,7 +14,8 @@
 namespace shardplan {
 namespace {
 
-constexpr Guess kHalfHidden{25, 50, 50, kStartUpInBucket};
+/// By the second guess, which counts buckets, unless the program is short: then hardly any collectives share one.
+constexpr Guess kHalfHidden{25, 50, 50}, kHalfHiddenInBuckets{25, 50, 50, kStartUpInBucket};
 /// In thousandths of the plan's step: the largest additional cost by the estimate, and the least change.
 constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;
 constexpr std::uint64_t kNearWork = 50'000'000;
@@ -68,7 +69,8 @@ NearSearch::Found NearSearch::near(const Plan& plan) {
   const std::optional<Choice> center = input_.model.choice_of(plan);
   if (!center || instructions == 0) return {};
   const std::size_t most = std::clamp<std::size_t>(kInstructionsTried / instructions, 1, kMostNear);
-  std::vector<Choice> near = choices_near(*center, plan.time.step(), most);
+  const Guess& guess = instructions < kShortProgram ? kHalfHidden : kHalfHiddenInBuckets;
+  std::vector<Choice> near = choices_near(guess, *center, plan.time.step(), most);
   const std::size_t tried = near.size();
   tried_ += static_cast<std::int64_t>(tried);
   if (instructions < kShortProgram) {
@@ -149,11 +151,12 @@ std::vector<Choice> NearSearch::choices_between(const Choice& center, const std:
 }
 
 /// At most `most` choices, of those that were not refined before.
-std::vector<Choice> NearSearch::choices_near(const Choice& center, Picoseconds step, std::size_t most) const {
+std::vector<Choice> NearSearch::choices_near(const Guess& guess, const Choice& center, Picoseconds step,
+                                             std::size_t most) const {
   const bool is_varied = most < kFewNear;
   NearLimits limits{step / 1000 * kMostMore, step / 1000 * kLeastMoved, is_varied ? kMostNear : most, kNearWork};
   limits.most_of_part = is_varied ? kMostOfPart : 0;
-  const StrategyProblem guessed = input_.model.guessed(kHalfHidden);
+  const StrategyProblem guessed = input_.model.guessed(guess);
   std::optional<TiedProblem> tied;
   if (input_.model.ties) tied = tied_problem(guessed, *input_.model.ties);
   std::vector<Choice> choices;

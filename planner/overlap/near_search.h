@@ -45,7 +45,7 @@ class NearSearch {
   std::int64_t tried() const { return tried_; }
 
  private:
-  std::vector<Choice> choices_near(const Choice& center, Picoseconds step, std::size_t most) const;
+  std::vector<Choice> choices_near(const Guess& guess, const Choice& center, Picoseconds step, std::size_t most) const;
   Found lightest_compared(const Plan& plan, const Choice& center, std::vector<Choice> choices);
   std::vector<Choice> choices_between(const Choice& center, const std::vector<Choice>& others) const;
   std::vector<Choice> some_of(const std::vector<Choice>& choices, std::size_t most) const;
