@@ -39,7 +39,8 @@ namespace {
 
 /// Layers are tied if that makes the problem this many times smaller.
 constexpr std::size_t kMuchSmaller = 3;
-constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50}, kHalfOfWeights{50, 100};
+constexpr Guess kTwiceAtTheEnd{100, 200}, kHalfOfActivations{25, 100, 50},
+    kQuarterOfWeights{25, 50, 100, kStartUpInBucket};
 constexpr std::uint64_t kGuessWork = 100'000'000;
 /// Large problems have one guess, which is searched for longer.
 constexpr std::uint64_t kLargeGuessWork = 3'000'000'000;
@@ -363,7 +364,7 @@ class ShortestStep {
   void try_guesses() {
     incumbent_.finish();
     std::vector<Guess> guesses = in_and_out_of_buckets({kTwiceAtTheEnd, kMostlyHidden});
-    if (rounds_.is_large()) guesses = {kHalfOfWeights};
+    if (rounds_.is_large()) guesses = {kQuarterOfWeights};
     if (!is_within(kWorthAGuess)) try_guesses(guesses);
     // If no layers repeat, little is known of activations, so their guesses mislead.
     if (model_.ties && !is_within(kWorthGoingOn)) try_guesses({kHalfOfActivations});
