@@ -9,7 +9,7 @@
 namespace shardplan {
 
 /// The largest of the sums (`StepBound::sum`) that several weights give the times of a choice. All sums are computed in
-/// floating point first, and only those that could be the largest exactly: about ten times as fast as all of them.
+/// floating point first, which is faster, and only those that could be the largest exactly.
 class HeaviestSum {
  public:
   HeaviestSum() = default;

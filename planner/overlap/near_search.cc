@@ -14,7 +14,8 @@
 namespace shardplan {
 namespace {
 
-/// By the second guess, which counts buckets, unless the program is short: then hardly any collectives share one.
+/// By the second guess, which counts buckets, unless the program is short: mnist-train, where memory binds, ended up to
+/// 17 % longer by it.
 constexpr Guess kHalfHidden{25, 50, 50}, kHalfHiddenInBuckets{25, 50, 50, kStartUpInBucket};
 /// In thousandths of the plan's step: the largest additional cost by the estimate, and the least change.
 constexpr Picoseconds kMostMore = 30, kLeastMoved = 5;

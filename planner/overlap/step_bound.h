@@ -54,6 +54,8 @@ class StepBound {
   /// `Concurrency`). Which edges join stays as it is.
   void refine(Matrices matrices);
 
+  /// By edge the matrix of its times on all levels, without the start-ups that buckets share; the finer ones after
+  /// `refine`.
   const IdVector<EdgeId, MatrixId>& on_all() const { return matrices_.on_all; }
 
   /// The times of a choice, by group: summed over all members and runs.
