@@ -28,6 +28,7 @@
 #include "planner/search/default_limits.h"
 #include "planner/search/forced_choices.h"
 #include "planner/search/level_search.h"
+#include "planner/search/search_options.h"
 #include "program/timeline.h"
 #include "solver/searches/search_list.h"
 #include "strategies/data_parallel.h"
@@ -289,7 +290,7 @@ Plan ModelPlanner::mindspore_plan(Level level, std::string_view search, std::sto
   const MindSporeModel model(*graph_, mesh(), decided_);
   SearchOptions options;
   options.seed = options_.seed;
-  options.limits = search_options(level, stop, {}).limits;
+  options.limits = search_options(options_, level, stop, {}).limits;
   options.limits.gap = 0;
   const PlanResult found = make_search(kDefaultSearch)->search(model.problem(), options);
   if (!found.choice) {

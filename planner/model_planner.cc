@@ -36,6 +36,7 @@
 #include "planner/search/level_search.h"
 #include "planner/search/limit_repair.h"
 #include "planner/search/own_levels.h"
+#include "planner/search/search_options.h"
 #include "planner/worker_groups.h"
 #include "program/startup_broadcasts.h"
 #include "program/timeline.h"
@@ -47,12 +48,6 @@ namespace {
 
 /// For the bound of a plan that was found without one; takes a fraction of a second.
 constexpr std::uint64_t kBoundWork = 200'000'000;
-/// Time for a search at the end of a time limit.
-constexpr double kLeastSeconds = 1e-3;
-/// Lowering, memory and scheduling take about this many times as long as building the problem. A time limit reserves
-/// what of this exceeds a second, up to this fraction of the limit.
-constexpr double kShareBehind = 2;
-constexpr double kMostBehind = 0.75;
 
 /// The gap of the step of the plan with the least memory; its step is of little interest.
 constexpr double kGoodEnoughStep = 0.02;
@@ -139,7 +134,7 @@ Plan ModelPlanner::plan(Level level, std::string_view search, std::stop_token st
     found = plan_with_repeated_work(std::move(found), search, stop, progress, known);
   }
   const auto limits = [&](Level own) { return restrictions(own); };
-  const auto options = [&](Level own) { return search_options(own, stop, {}); };
+  const auto options = [&](Level own) { return search_options(options_, own, stop, {}); };
   const auto decided_like = [&](const Decisions& decisions, const Plan& like) { return decided(decisions, like); };
   return with_own_levels(std::move(found),
                          {*graph_, versions_, *costs_, *redistributions_, limits, options, decided_like});
@@ -180,15 +175,17 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   const std::optional<Choice> start = this->start(problem, level, known);
   const bool is_known = data_parallel_baseline_ || beside_.baseline.valid();
   if (level == Level::kRatio && is_known) data_parallel_.reset();  // its decisions are not needed any more
-  const LevelOptions options = search_options(level, stop, progress, since_begin.elapsed());
-  const bool has_own_limit = options_.work_limit > 0 || options_.time_limit > 0;
+  const double built = since_begin.elapsed();
+  LevelOptions options = search_options(options_, level, stop, progress, built, after_search(built));
+  const bool has_own_limit = !uses_default_work(options_, searches_overlapped(level));
+  if (searches_overlapped(level)) options.limits = limits_of_first(options_, std::move(options.limits));
   const GuidedSearch search(*graph_, versions_, problem, pieces_, search_name, options, !has_own_limit);
   std::optional<LevelOptions> bound_options;
   if (!known_search->gives_bound) {
     bound_options = options;
     bound_options->start = start;
     bound_options->limits.progress = {};
-    if (options_.work_limit == 0 && options_.time_limit == 0) bound_options->limits.work = kBoundWork;
+    if (!has_own_limit) bound_options->limits.work = kBoundWork;
   }
   // For the overlapped step it is computed together with that of uniform layers.
   const bool has_free_bound = free && workers_ == 1 && (level != Level::kSpeed || !options_.overlap) &&
@@ -229,6 +226,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
   if (level != Level::kSpeed && !has_free_bound) problem = {};  // not needed any more
+  const double searched = since_begin.elapsed();
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
   if (has_free_bound) {
     const LevelValue least = of_free_layers.get();
@@ -237,13 +235,14 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     scheduled.bound.amount = std::max(scheduled.bound.amount, least.amount);
     scheduled.status = status_of(scheduled);
   }
-  if (level != Level::kSpeed || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
-  if (graph_->operators().size() > kMostOverlappedOperators) return scheduled;
+  if (!searches_overlapped(level) || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
   if (!free) free = std::move(problem);
-  return with_overlap_searched(std::move(scheduled), *std::move(free), std::move(stop), since_begin.elapsed());
+  const double spent = since_begin.elapsed();  // what is tried last takes as long to schedule as that plan
+  LevelOptions left = search_options(options_, level, std::move(stop), {}, spent, spent - searched);
+  return with_overlap_searched(std::move(scheduled), *std::move(free), std::move(left));
 }
 
-Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop_token stop, double spent) const {
+Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, LevelOptions options) const {
   OverlapSearch search{*graph_,
                        versions_,
                        *costs_,
@@ -251,7 +250,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, std::stop
                        uniform_,
                        uniform_ && graph_->operators().size() <= kMostFreeOperators,
                        !cluster_.tables.empty(),
-                       search_options(Level::kSpeed, std::move(stop), {}, spent),
+                       std::move(options),
                        options_.work_limit,
                        {},
                        common_degrees(*graph_, pieces_)};
@@ -279,7 +278,8 @@ Plan ModelPlanner::smallest(std::stop_token stop) const {
   Restrictions limits = restrictions(Level::kMemory);
   limits.capacity = kUnlimitedBytes;
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, limits);
-  LevelOptions options = search_options(Level::kMemory, std::move(stop), {}, since_begin.elapsed());
+  const double built = since_begin.elapsed();
+  LevelOptions options = search_options(options_, Level::kMemory, std::move(stop), {}, built, after_search(built));
   const std::int64_t slack = std::exchange(options.memory_slack_ppm, 0);
   options.limits.gap = kGoodEnoughStep;
   options.threads = 1;
@@ -517,32 +517,16 @@ Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<c
 
 LevelValue ModelPlanner::free_bound(const ModelProblem& problem, const Choice& known, const ModelProblem& free,
                                     Level level, std::stop_token stop) const {
-  LevelOptions options = search_options(level, std::move(stop), {});
+  LevelOptions options = search_options(options_, level, std::move(stop), {});
   const Decisions decisions = decisions_of(problem, known);
   options.start = find_choice(versions_, free, decisions.strategies, decisions.versions);
   options.limits.work = std::min(kBoundWork, options.limits.work == 0 ? kBoundWork : options.limits.work);
   return level_bound(free.problem, options);
 }
 
-LevelOptions ModelPlanner::search_options(Level level, std::stop_token stop, const Progress& progress,
-                                          double spent) const {
-  LevelOptions options;
-  options.level = level;
-  options.memory_slack_ppm = static_cast<std::int64_t>(options_.memory_slack * 1e6 + 0.5);
-  options.seed = options_.seed;
-  options.threads = options_.threads;
-  // The rest of the limit; if nothing is left, a search returns its starting point.
-  if (options_.time_limit > 0) {
-    const double left = std::max(options_.time_limit - options_.time_spent - spent, kLeastSeconds);
-    const double behind = std::max(kShareBehind * spent - 1, 0.0);
-    options.limits.seconds = left - std::min(behind, kMostBehind * left);
-  }
-  options.limits.work = options_.work_limit;
-  if (options_.work_limit == 0 && options_.time_limit == 0) options.limits.work = kDefaultWork;
-  options.limits.gap = kGoodEnough;
-  options.limits.stop = std::move(stop);
-  options.limits.progress = progress;
-  return options;
+bool ModelPlanner::searches_overlapped(Level level) const {
+  return level == Level::kSpeed && options_.overlap && workers_ == 1 &&
+         graph_->operators().size() <= kMostOverlappedOperators;
 }
 
 Restrictions ModelPlanner::restrictions(Level level) const {

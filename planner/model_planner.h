@@ -119,7 +119,8 @@ class ModelPlanner {
   Plan plan_with_repeated_work(Plan none, std::string_view search, std::stop_token stop, const Progress& progress,
                                std::span<const Plan> known) const;
   /// `spent`: seconds of the time limit used since this planner was asked.
-  LevelOptions search_options(Level level, std::stop_token stop, const Progress& progress, double spent = 0) const;
+  /// Whether the search for a plan is followed by one for its overlapped step.
+  bool searches_overlapped(Level level) const;
   Restrictions restrictions(Level level) const;
   /// The starting point of a search: the best feasible choice of data parallelism and the known plans.
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
@@ -161,7 +162,7 @@ class ModelPlanner {
   /// Replaces the plan by a known one that is better once all memory and time of the program are counted.
   Draft or_known(Draft draft, const ModelProblem& problem, std::span<const Plan> known) const;
   /// The plan with the shortest overlapped step that is found, with a bound on that step.
-  Plan with_overlap_searched(Plan plan, ModelProblem free, std::stop_token stop, double spent) const;
+  Plan with_overlap_searched(Plan plan, ModelProblem free, LevelOptions options) const;
   /// Replaces the plan by a known one or data parallelism if its overlapped step is shorter: the search minimised the
   /// additive step.
   Plan or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const;

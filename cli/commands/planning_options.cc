@@ -176,7 +176,9 @@ std::vector<PlanningGroup> planning_table(PlanningArguments& arguments) {
         {PlanningRole::kSearch,
          [](Given given, PlanOptions& options) { options.time_limit = given.time_limit.value_or(options.time_limit); },
          option("--time-limit", "SECONDS", &arguments.time_limit,
-                "stop the search after this time, with the best plan so far", positive())},
+                "stop the search after this time, with the best plan so far; without overlap it goes on until "
+                "then or a proof",
+                positive())},
         {PlanningRole::kSearch,
          [](Given given, PlanOptions& options) { options.work_limit = given.work_limit.value_or(options.work_limit); },
          option("--work-limit", "UNITS", &arguments.work_limit,
