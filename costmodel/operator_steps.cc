@@ -38,6 +38,10 @@ Bytes touched_in_place(const Operation& operation, const Strategy& strategy, con
   const std::vector<TensorWalk>& walks = operation.rule.operands;
   const double share = is_updated ? share_of_picks(strategy, walks.front(), walks.back()) : 1;
   const auto last = static_cast<Bytes>(share * static_cast<double>(held(operation.operands.size() - 1)));
+  // As many elements of a tensor as the last operand has, which may have another type.
+  const auto picked = [&](const TensorType& of) {
+    return last / element_bytes(operation.operands.back().dtype) * element_bytes(of.dtype);
+  };
   Bytes bytes = 0;
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
     const auto& names = signature.results;
@@ -45,11 +49,11 @@ Bytes touched_in_place(const Operation& operation, const Strategy& strategy, con
     if (!is_stored) {
       bytes += i + 1 == operation.operands.size() ? last : held(i);
     } else if (is_updated) {
-      bytes += std::min(held(i), last);
+      bytes += std::min(held(i), picked(operation.operands[i]));
     }
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
-    bytes += std::min(local_bytes(operation.results[i], results[i]), last);
+    bytes += std::min(local_bytes(operation.results[i], results[i]), picked(operation.results[i]));
   }
   return bytes;
 }

@@ -100,9 +100,8 @@ MemoryLives memory_lives(const TableOrder& order, const OverlappedTimeline* time
     if (order.scatters_pieces_behind(i)) issued_at[i + 1] = i;
   }
   const std::vector<LastRunCollective> early = issued_in_last_run(order);
-  for (const LastRunCollective& one : early) {
-    for (std::size_t i = one.begin; i < one.end; ++i)
-      issued_at[i] = static_cast<std::uint32_t>(one.after == 0 ? 0 : one.after - 1);
+  for (const LastRunCollective& one : early) {  // its results are made once what it waits for has freed its operands
+    for (std::size_t i = one.begin; i < one.end; ++i) issued_at[i] = static_cast<std::uint32_t>(one.after);
   }
   const std::size_t end_of_early = early.empty() ? 0 : early.back().end;
   /// The last kernel of the loop that an early reduction overlaps in the last run, unless it continues after the loop.

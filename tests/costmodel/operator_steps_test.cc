@@ -132,6 +132,22 @@ TEST_F(OperatorStepsTest, RowsThatAreUpdatedAreReadAndWritten) {
             48 + 24 + 3 * 2 * 48 + 2 * 4);
 }
 
+TEST_F(OperatorStepsTest, EachTensorWrittenInPlaceCountsWithItsOwnType) {
+  const TensorType table{{1024, 8}}, narrow{{1024, 8}, DataType::kBF16}, indices{{6}, DataType::kI32};
+  const TensorType rows{{6, 8}}, narrow_rows{{6, 8}, DataType::kBF16};
+  const auto bytes = [&](const TensorType& stored, const TensorType& of_gradient) {
+    const Operation update = make_operation(*find_operator_type("SparseApplyGradientDescent"), {{"learning_rate", 0.1}},
+                                            {stored, indices, of_gradient});
+    return steps(update, {}).computation % 1000 - 7;
+  };
+  EXPECT_EQ(bytes(table, narrow_rows), 96 + 24 + 2 * 192);
+  EXPECT_EQ(bytes(narrow, rows), 192 + 24 + 2 * 96);
+  const TensorType cache{{4, 8, 64, 16}, DataType::kF8E4M3}, positions{{4}, DataType::kI32};
+  const TensorType tokens{{4, 8, 2, 16}, DataType::kBF16};
+  const Operation update = make_operation(*find_operator_type("KVCacheScatterUpdate"), {}, {cache, positions, tokens});
+  EXPECT_EQ(steps(update, {}).computation % 1000, (2048 + 16 + 1024 + 7) % 1000);  // written narrower than read
+}
+
 TEST_F(OperatorStepsTest, WindowsFetchTheirHalosDimensionByDimension) {
   const Operation convolution =
       operation_of("Conv2D", {{"pad_mode", std::string("same")}}, {{1, 2, 8, 12}, {3, 2, 3, 3}});

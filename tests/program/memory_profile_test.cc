@@ -123,8 +123,8 @@ TEST(MemoryProfileTest, WhatTheLastRunReducesIsFreedInThatRun) {
   const OverlappedTimeline times = overlapped_timeline(hand.program);
   EXPECT_EQ(times.last_run, (std::vector<Picoseconds>{44, 54, 55, 65}));
   const MemoryProfile memory = memory_profile(hand.program, times);
-  // The first reduction is issued after the first sum and runs beside the second kernel.
-  EXPECT_EQ(memory.bytes, (std::vector<Bytes>{201, 211, 211, 201, 120, 120, 21}));
+  // The first reduction is issued when the first sum has freed its summand, and runs beside the second kernel.
+  EXPECT_EQ(memory.bytes, (std::vector<Bytes>{201, 201, 211, 201, 120, 120, 21}));
   EXPECT_EQ(memory.peak, 211);
   EXPECT_EQ(memory_peak(TableOrder(InstructionTable(hand.program)), &times), 211);
   EXPECT_TRUE(memory.is_peak_of_last_run);
