@@ -135,6 +135,14 @@ class ModeDecisions {
     if (parallel_.gradient_accumulation_shard && !accumulates) {
       notices_.push_back("gradient_accumulation_shard says nothing here: there are no micro-batches");
     }
+    if (accumulates && !syncs_wide() && zero_stage() < 2 &&
+        std::ranges::any_of(graph_.operators(),
+                            [&](const auto& op) { return op.pass == Pass::kBackward && widens(op); })) {
+      notices_.push_back(fmt::format(
+          "gradient_fp32_sync: false reduces gradients with each of the {} micro-batches, as their sum is f32; without "
+          "it the sum is reduced once",
+          graph_.micro_batches()));
+    }
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& info = graph_.operators()[op];
       if (info.is_copy || !decided_.operators[op].empty()) continue;  // a copy has its original's strategy

@@ -141,6 +141,23 @@ TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
   EXPECT_EQ(bytes(", zero: 2", twice + ", gradient_dtype: f16"), (Counts{{"f16", 11}}));
 }
 
+// A sum over micro-batches is f32, so only each summand can be reduced as f16.
+TEST(ModeStrategiesTest, ThatGradientsOfTwoBytesAreReducedWithEachMicroBatchIsSaid) {
+  const auto says_so = [](const std::string& training, const std::string& parallel) {
+    const Plan plan =
+        planned(std::string(kModePerceptron) + "training: {optimizer: sgd, mixed_precision: f16" + training +
+                "}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}, gradient_fp32_sync: " + parallel + "}\n");
+    return std::ranges::any_of(plan.notices, [](const std::string& notice) {
+      return notice.find("reduces gradients with each of the 2 micro-batches") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says_so(", micro_batches: 2", "false"));
+  EXPECT_TRUE(says_so(", micro_batches: 2", "false, zero: 1"));
+  EXPECT_FALSE(says_so(", micro_batches: 2", "false, zero: 2"));  // as without it
+  EXPECT_FALSE(says_so(", micro_batches: 2", "true"));
+  EXPECT_FALSE(says_so("", "false"));
+}
+
 constexpr const char* kStoredInPieces = R"(
 shardplan: 1
 cluster: dgx-a100
