@@ -11,6 +11,8 @@
 
 #include "planner/model_planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -211,6 +213,11 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
   if (search.is_out_of_time() && plan.status != PlanStatus::kOptimal) {
     add_notice(plan.notices, out_of_time_notice(options_.time_limit));
+  }
+
+  if (start && *found.choice == *start && plan.status != PlanStatus::kOptimal && search_name != kDefaultSearch) {
+    add_notice(plan.notices,
+               fmt::format("search {} found nothing better than the plan that it starts from", search_name));
   }
 
   begin_bound(*found.choice);

@@ -76,6 +76,39 @@ TEST(LimitsTest, HowLittleWorkThereIsSoLittleIsDone) {
   EXPECT_TRUE(is_overlapped);
 }
 
+// Its tables become too large, so what it returns is data parallelism.
+TEST(LimitsTest, APlanSaysThatASearchFoundNothing) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(
+shardplan: 1
+dims: {B: 1024, H: 1024}
+blocks:
+  layer:
+    dims: {B: inferred, H: inferred}
+    inputs: {x: [B, H]}
+    operators:
+      norm: {block: nn.LayerNorm, in: x}
+      up: {block: nn.Dense, in: norm, out_channels: 4*H}
+      act: {op: GeLU, in: up}
+      down: {block: nn.Dense, in: act, out_channels: H}
+      sum: {op: Add, in: [x, down]}
+inputs: {x: [B, H]}
+operators:
+  layers: {block: layer, in: x, repeat: 4}
+  loss: {op: ReduceMean, in: layers}
+loss: loss
+training: {optimizer: adamw}
+)",
+                                                                   "layers.yaml"));
+  const ModelPlanner planner(model, read_cluster("dgx-a100x2"), {});
+  const auto says_so = [&](const char* search) {
+    return std::ranges::any_of(planner.plan(Level::kRatio, search).notices, [](const std::string& notice) {
+      return notice.find("found nothing better than the plan that it starts from") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says_so("elimination"));
+  EXPECT_FALSE(says_so("auto"));
+}
+
 TEST(LimitsTest, APlanSaysThatItsTimeLimitEndedTheSearch) {
   const auto model = std::make_shared<const Model>(read_model("configs/mnist-train.yaml"));
   const auto says_so = [&](double seconds) {
