@@ -4,7 +4,10 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -45,6 +48,16 @@ class TreeBuilder : public YAML::EventHandler {
     return rest.substr(0, rest.find('\n'));
   }
 
+  /// Refuses the whole file if a quoted text begins at the mark and does not end: the parser takes the end of the file
+  /// for its end, so that all keys behind it would silently be part of it.
+  void reject_open_quote(const YAML::Mark& mark) {
+    std::string_view text = text_at(mark);
+    text.remove_prefix(std::min(text.find_first_not_of("! \t"), text.size()));  // the tag '!' may stand before it
+    if (text.empty() || (text[0] != '"' && text[0] != '\'') || is_closed(text)) return;
+    fault(mark, fmt::format("a text that begins with {} is not closed by another {}", text[0], text[0]), "");
+    throw InputError(faults_);
+  }
+
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
 
@@ -81,6 +94,7 @@ class TreeBuilder : public YAML::EventHandler {
     reject_tag(mark, tag);
     YamlNode node = make(YamlNode::Kind::kScalar, mark);
     node.is_quoted = tag == "!";
+    if (node.is_quoted) reject_open_quote(mark);
     node.text = node.is_quoted ? without_controls(value, mark) : unmask_tuples(value);
     add(std::move(node));
   }
@@ -102,6 +116,20 @@ class TreeBuilder : public YAML::EventHandler {
     std::optional<YamlNode> key;
     std::set<std::string> keys;
   };
+
+  /// Whether the quote that the text begins with has its counterpart: '\"' and ''' are not the ends they look like.
+  static bool is_closed(std::string_view text) {
+    const char quote = text[0];
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      const bool is_doubled = quote == '\'' && text.substr(at).starts_with("''");
+      if ((quote == '"' && text[at] == '\\') || is_doubled) {
+        ++at;
+      } else if (text[at] == quote) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   static YamlNode make(YamlNode::Kind kind, const YAML::Mark& mark) {
     YamlNode node;
@@ -252,6 +280,22 @@ std::string in_plain_words(const std::string& message) {
   return message;
 }
 
+/// The parser takes no longer text for a key.
+constexpr std::size_t kMostKey = 1024;
+
+struct LongKey {
+  int column = 0;          // from 1
+  std::size_t length = 0;  // 0: there is none
+};
+/// The key of the line that begins or ends at `column`, counted from 0, if it is too long.
+LongKey long_key(std::string_view line, int column) {
+  const std::size_t before = line.find_last_of(" \t{,", static_cast<std::size_t>(std::max(column, 0)));
+  const std::size_t begin = before + 1;  // npos + 1 is 0
+  const std::size_t end = line.find(':', begin);
+  if (end == std::string_view::npos || end - begin <= kMostKey) return {};
+  return {static_cast<int>(begin) + 1, end - begin};
+}
+
 }  // namespace
 
 YamlDocument parse_yaml(const std::string& text, const std::string& file, std::vector<Diagnostic>& faults) {
@@ -274,7 +318,8 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
   }
   TreeBuilder builder(text, file, faults);
   try {
-    std::istringstream stream(mask_tuples(text));
+    // Where the last line is not ended, the parser reports an open quote at the end of the file.
+    std::istringstream stream(mask_tuples(text) + (text.ends_with('\n') ? "" : "\n"));
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) refuse(1, 1, "the file is empty");
     YamlDocument document{file, builder.take_root()};
@@ -285,6 +330,12 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
     }
     return document;
   } catch (const YAML::Exception& error) {
+    builder.reject_open_quote(error.mark);  // as where a key is expected
+    if (const LongKey key = long_key(builder.line_of(error.mark), error.mark.column); key.length > 0) {
+      faults.clear();  // they follow from it
+      refuse(error.mark.line + 1, key.column,
+             fmt::format("a key of {} characters; at most {} are read", key.length, kMostKey));
+    }
     const int line = error.mark.line + 1;
     const std::string_view written = builder.line_of(error.mark);
     const std::size_t indented = std::min(written.find_first_not_of(" \t"), written.size());
@@ -299,14 +350,16 @@ YamlDocument parse_yaml(const std::string& text, const std::string& file, std::v
 
 std::string read_text_file(const std::string& path, std::size_t most) {
   if (path.empty()) throw InputError(SourcePlace{}, "'' is the name of no file");
-  std::ifstream stream(path, std::ios::binary);
+  const auto cannot_read = [&] { throw InputError({path, 0, 0}, "cannot be read: {}", std::strerror(errno)); };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (file == nullptr) cannot_read();
   std::string text;
   char buffer[1 << 16];
-  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, count);
     if (text.size() > most) throw InputError({path, 0, 0}, "the file is above {} MiB", most >> 20);
   }
-  if (!stream.eof()) throw InputError({path, 0, 0}, "cannot be read");
+  if (std::ferror(file.get()) != 0) cannot_read();
   return text;
 }
 

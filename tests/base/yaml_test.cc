@@ -106,6 +106,52 @@ TEST(YamlTest, RefusesWhatGuessesOrExpands) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(faults_of(text), expected) << text;
 }
 
+/// The parser takes the end of the file for the end of an open quote, so that all keys behind it would be part of it.
+TEST(YamlTest, AnOpenQuoteIsRefusedWhereItBegins) {
+  const auto fault = [](const char* quote, const char* place) {
+    return fmt::format("m.yaml:{0}: error: a text that begins with {1} is not closed by another {1}", place, quote);
+  };
+  EXPECT_EQ(faults_of("a: \"b\nc: 1\n"), fault("\"", "1:4"));
+  EXPECT_EQ(faults_of("a: \"b"), fault("\"", "1:4"));
+  EXPECT_EQ(faults_of("a: \"b\\\"\nc: 1\n"), fault("\"", "1:4"));
+  EXPECT_EQ(faults_of("a: 1\nb: 'it''s\nc: 1\n"), fault("'", "2:4"));
+  EXPECT_EQ(faults_of("a: ['b', \"c]\n"), fault("\"", "1:10"));
+  EXPECT_EQ(faults_of("a: {b: 1, 'c: 2}\n"), fault("'", "1:11"));
+  EXPECT_EQ(faults_of("a: 1\n\"b: 2\nc: 3\n"), fault("\"", "2:1"));
+  for (const char* text :
+       {"a: \"b\\\\\"\n", "a: 'it''s'\n", "a: it's\n", "a: 1 # it's\n", "a: \"b\n  c\"\n", "'a': \"\"", "a: ''"}) {
+    EXPECT_EQ(faults_of(text), "") << text;
+  }
+}
+
+TEST(YamlTest, ALongKeyIsOneFault) {
+  const std::string key(1100, 'k');
+  const std::string message = "error: a key of 1100 characters; at most 1024 are read";
+  EXPECT_EQ(faults_of("a: 1\n" + key + ": 2\n"), "m.yaml:2:1: " + message);
+  EXPECT_EQ(faults_of("a: {x: [8], " + key + ": [8]}\nb: 1\n"), "m.yaml:1:13: " + message);
+  EXPECT_EQ(faults_of("a: 1\n" + std::string(1000, 'k') + ": 2\n"), "");
+}
+
+// Each text is looked through once.
+TEST(YamlTest, ManyQuotedTextsAreReadInLinearTime) {
+  std::string text = "a:\n";
+  for (int i = 0; i < 20000; ++i) text += "  - \"quoted\"\n";
+  EXPECT_EQ(faults_of(text), "");
+}
+
+TEST(YamlTest, WhatCannotBeReadSaysWhy) {
+  const auto reason = [](const std::string& path) -> std::string {
+    try {
+      read_text_file(path);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(reason("no/such.yaml"), "no/such.yaml: error: cannot be read: No such file or directory");
+  EXPECT_EQ(reason("/"), "/: error: cannot be read: Is a directory");
+}
+
 TEST(YamlTest, AliasesDoNotExplode) {
   std::string text = "a0: &a0 x\n";
   for (int i = 1; i < 40; ++i) text += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
