@@ -67,7 +67,10 @@ std::vector<AxisRef> model_pieces(const Model& model, const DeviceMesh& mesh, st
     return cuts_more ? for_batch : usual;
   }
   std::vector<AxisRef> pieces;
-  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) pieces.push_back(mesh.whole(axis));
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    // An axis of size 1 shards nothing, but every candidate would exist once with and once without it.
+    if (mesh.axes()[axis].size > 1) pieces.push_back(mesh.whole(axis));
+  }
   return pieces;
 }
 

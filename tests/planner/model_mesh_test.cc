@@ -23,6 +23,13 @@ TEST(ModelMeshTest, TheUsersAxesStayWhole) {
   EXPECT_EQ(mesh.to_string(model_pieces(model, mesh, 16)), "{dp, mp}");
 }
 
+TEST(ModelMeshTest, AxesOfSizeOneShardNothing) {
+  const Model model = with_mesh({{"dp", 8}, {"tp", 1}, {"pp", 1}});
+  const DeviceMesh mesh = model_mesh(model, read_cluster("ascend-910"));
+  EXPECT_EQ(mesh.to_string(), "dp=8, tp=1, pp=1");
+  EXPECT_EQ(mesh.to_string(model_pieces(model, mesh, 16)), "{dp}");
+}
+
 TEST(ModelMeshTest, OtherwiseTheLevelsMayBeCut) {
   const Cluster cluster = read_cluster("ascend-910");
   const DeviceMesh mesh = model_mesh(with_mesh({}), cluster);
