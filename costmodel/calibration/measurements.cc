@@ -24,6 +24,7 @@ class MeasurementReader {
   Measurements read() {
     const YamlNode& root = document_.root;
     if (!root.is_map()) throw InputError(document_.place(root), "expected a map with operators or collectives");
+    refuse_other_kinds(root);
     check_keys(document_, root, {"shardplan", "operators", "collectives"}, "", faults_);
     const YamlNode* version = root.find("shardplan");
     if (version == nullptr || version->text != "1") {
@@ -39,6 +40,16 @@ class MeasurementReader {
   }
 
  private:
+  /// A model or a cluster instead of measurements is one mistake, not one for each of its keys.
+  void refuse_other_kinds(const YamlNode& root) const {
+    for (const auto& [key, kind] : {std::pair{"model", "a model"}, std::pair{"levels", "a cluster"}}) {
+      const YamlNode* found = root.find(key);
+      if (found == nullptr) continue;
+      throw InputError(document_.place(*found),
+                       "this file describes {}, not measurements; expected the keys operators and collectives", kind);
+    }
+  }
+
   template <class... Args>
   void fault(const YamlNode& node, fmt::format_string<Args...> format, Args&&... args) {
     faults_.push_back({document_.place(node), fmt::format(format, std::forward<Args>(args)...), {}});

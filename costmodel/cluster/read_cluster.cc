@@ -110,7 +110,14 @@ class ClusterReader {
     const YamlNode& place = *document_.root.find("base");
     std::string base = scalar(place, "base");
     if (base.empty()) throw InputError(faults_);
-    if (is_cluster_path(base)) base = beside_file(base);
+    if (is_cluster_path(base)) {
+      base = beside_file(base);
+      std::error_code ignored;
+      if (std::filesystem::equivalent(base, document_.file.str(), ignored)) {
+        fault(place, "base: the file is its own base; expected a preset or another file");
+        throw InputError(faults_);
+      }
+    }
     try {
       if (num_bases_ == kMostBases)
         throw InputError(SourcePlace{}, "more than {} files, each the base of another", kMostBases);

@@ -47,10 +47,9 @@ class StrategyFileReader {
 
   void run() {
     const JsonNode root = parse_json(read_text_file(path_, kMostWrittenBytes), path_);
+    check_schema(root);
     check_keys(root, {"schema", "model", "mesh", "operators", "training", "inputs", "parameters", "states"},
                "the document");
-    const std::string schema = text_of(root, "schema");
-    if (schema != kSchema) fault(place_of(root, "schema"), "schema is '{}'; expected {}", schema, kSchema);
     const std::string mesh = text_of(root, "mesh");
     if (faults_.empty() && mesh != mesh_.to_string()) {
       fault(place_of(root, "mesh"), "the strategies are of the mesh {}, the model is planned on {}",
@@ -78,6 +77,19 @@ class StrategyFileReader {
   template <class... Args>
   void fault(const SourcePlace& place, fmt::format_string<Args...> format, Args&&... args) {
     faults_.push_back({place, fmt::format(format, std::forward<Args>(args)...), {}});
+  }
+
+  /// Another kind of document is refused as a whole, not key by key.
+  void check_schema(const JsonNode& root) {
+    if (root.kind != JsonNode::Kind::kObject) {
+      throw InputError(root.place, "the document is {}; expected an object", describe(root));
+    }
+    const std::string schema = text_of(root, "schema");
+    if (faults_.empty() && schema != kSchema) {
+      fault(place_of(root, "schema"), "schema is '{}'; expected {}, as --strategy-ckpt-save-file writes it", schema,
+            kSchema);
+    }
+    if (!faults_.empty()) throw InputError(std::move(faults_));
   }
 
   void check_keys(const JsonNode& node, const std::set<std::string>& known, const std::string& where) {

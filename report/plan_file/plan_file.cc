@@ -327,6 +327,18 @@ class FaultList {
   std::vector<Diagnostic> faults_;
 };
 
+constexpr std::size_t kMostMissing = 3;  // names that are listed
+
+/// "'a' is missing", "'a', 'b', 'c' and 4 more are missing".
+std::string missing_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kMostMissing; ++i) {
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > kMostMissing) text += fmt::format(" and {} more", names.size() - kMostMissing);
+  return text + (names.size() == 1 ? " is missing" : " are missing");
+}
+
 }  // namespace
 
 Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const TensorVersions& versions,
@@ -375,10 +387,11 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     }
     decisions.strategies[*id] = std::move(strategy);
   }
+  std::vector<std::string> missing;
   for (const OperatorId id : graph.operators().ids()) {
-    if (!is_set[id])
-      faults.add(plan.operators_place, fmt::format("operators: '{}' is missing", graph.operators()[id].name));
+    if (!is_set[id]) missing.push_back(graph.operators()[id].name);
   }
+  if (!missing.empty()) faults.add(plan.operators_place, "operators: " + missing_text(missing));
   faults.throw_if_any();
 
   std::map<std::string_view, const PlanFile::Tensor*> tensors;
@@ -389,9 +402,12 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     const GraphTensor& named = graph.tensor(tensor);
     const auto found = tensors.find(named.name);
     const std::size_t number = next[tensor]++;
-    if (found == tensors.end() || number >= found->second->versions.size()) {
-      faults.add(found == tensors.end() ? plan.tensors_place : found->second->place,
-                 fmt::format("tensors: '{}' has no version {}", named.name, number));
+    if (found == tensors.end()) {
+      if (number == 0) missing.push_back(named.name);
+      continue;
+    }
+    if (number >= found->second->versions.size()) {
+      faults.add(found->second->place, fmt::format("tensors: '{}' has no version {}", named.name, number));
       continue;
     }
     const TensorLayout& layout = found->second->versions[number];
@@ -419,6 +435,7 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
                  fmt::format("tensors: {} is not updated in the layout in which it is stored", named.name));
     }
   }
+  if (!missing.empty()) faults.add(plan.tensors_place, "tensors: " + missing_text(missing));
   faults.throw_if_any();
   return decisions;
 }

@@ -25,7 +25,7 @@ std::optional<std::size_t> CheckpointMatch::find(const GraphTensor& tensor) {
   if (found) {
     taken_.insert(tensor.name);
   } else if (tensor.kind != TensorKind::kState) {
-    add_fault({{checkpoint_.path(), 0, 0}, fmt::format("has no tensor '{}', which the model has", tensor.name), {}});
+    if (std::find(missing_.begin(), missing_.end(), tensor.name) == missing_.end()) missing_.push_back(tensor.name);
   } else if (std::find(fresh_.begin(), fresh_.end(), tensor.name) == fresh_.end()) {
     fresh_.push_back(tensor.name);
     has_fresh_copies_ = has_fresh_copies_ || tensor.is_master_copy;
@@ -58,7 +58,14 @@ void CheckpointMatch::add_fault(Diagnostic fault) {
 }
 
 std::vector<std::string> CheckpointMatch::notices() const {
-  if (!faults_.empty()) throw InputError(faults_);
+  std::vector<Diagnostic> faults = faults_;
+  if (!missing_.empty()) {
+    faults.push_back(
+        {{checkpoint_.path(), 0, 0},
+         fmt::format("has no tensor{} {}, which the model has", missing_.size() == 1 ? "" : "s", some_names(missing_)),
+         {}});
+  }
+  if (!faults.empty()) throw InputError(std::move(faults));
   std::vector<std::string> notices;
   if (!fresh_.empty()) {
     notices.push_back(fmt::format("optimizer states that the checkpoint does not hold: {}{}", some_names(fresh_),

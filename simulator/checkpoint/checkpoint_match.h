@@ -40,6 +40,7 @@ class CheckpointMatch {
  private:
   const Checkpoint& checkpoint_;
   std::vector<Diagnostic> faults_;
+  std::vector<std::string> missing_;  // parameters
   std::vector<std::string> fresh_;
   bool has_fresh_copies_ = false;  // master copies among them
   std::set<std::string> taken_;

@@ -111,7 +111,13 @@ TEST(ClusterBaseTest, ABaseMayBeAFileBesideItButNotItself) {
   EXPECT_EQ(second.fusion, Fusion::kNone);
   EXPECT_EQ(second.tf32, Tf32::kAll);
   EXPECT_EQ(error_of([&] { read_cluster(folder + "/circle.yaml"); }),
-            folder + "/circle.yaml:3:7: error: base: more than 16 files, each the base of another");
+            folder + "/circle.yaml:3:7: error: base: the file is its own base; expected a preset or another file");
+  std::ofstream(folder + "/there.yaml") << kHead + "base: back.yaml\n";
+  std::ofstream(folder + "/back.yaml") << kHead + "base: there.yaml\n";
+  EXPECT_NE(error_of([&] {
+              read_cluster(folder + "/there.yaml");
+            }).find("base: more than 16 files, each the base of another"),
+            std::string::npos);
   // What is wrong with a base stands in its own file.
   std::ofstream(folder + "/third.yaml") << kHead + "base: wrong.yaml\n";
   EXPECT_NE(error_of([&] {

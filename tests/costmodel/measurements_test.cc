@@ -53,6 +53,9 @@ TEST(MeasurementsTest, FaultsNameTheirPlace) {
     return error_of([&] { read_measurements_text(text, "m.yaml", read_cluster("dgx-a100")); });
   };
   EXPECT_EQ(fault("shardplan: 1\n"), "m.yaml:1:1: error: no measurement; expected operators or collectives");
+  EXPECT_EQ(fault("shardplan: 1\nmodel: m\ninputs: {x: [8]}\noperators: {a: {op: ReLU, in: x}}\n"),
+            "m.yaml:2:8: error: this file describes a model, not measurements; expected the keys operators and "
+            "collectives");
   EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: MatMule, dtype: bf16, operands: [[8, 8]], time: 1 us}\n"),
             "m.yaml:3:10: error: op: no operator 'MatMule'; `shardplan operators` lists them");
   EXPECT_EQ(fault("shardplan: 1\noperators:\n  - {op: GeLU, dtype: bf16, operands: [[8, 8]], time: 0 us}\n"),

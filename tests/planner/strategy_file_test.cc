@@ -84,6 +84,10 @@ TEST_F(StrategyFileTest, FaultsHaveTheirPlace) {
   EXPECT_EQ(fault_of("\"act\"", "\"acts\""),
             path_ + ":16:3: error: the model has no operator 'acts'; did you mean 'act'?");
   EXPECT_NE(fault_of("shardplan.strategies/1", "other").find(":2:12: error: schema is 'other'"), std::string::npos);
+  write_file(path_, "{\"schema\": \"shardplan.plan/1\", \"version\": \"1\", \"model\": {}, \"tensors\": []}\n");
+  EXPECT_EQ(fault(kDense), path_ +
+                               ":1:12: error: schema is 'shardplan.plan/1'; expected shardplan.strategies/1, as "
+                               "--strategy-ckpt-save-file writes it");
   EXPECT_NE(fault_of("dp=2, mp=4", "dp=8")
                 .find(":4:10: error: the strategies are of the mesh dp=8, the model is "
                       "planned on dp=2, mp=4"),

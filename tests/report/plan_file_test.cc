@@ -117,6 +117,12 @@ TEST(PlanFileTest, DecisionsThatDoNotFitNameTheirPlaces) {
             fmt::format("plan.json:{}:3: error: operators: the model has no 'other'\n"
                         "plan.json:{}:15: error: operators: '{}' is missing",
                         line_of(operator_text), line_of("\"operators\": ["), op));
+  PlanFile without = read_plan_file(text, "plan.json");
+  without.operators.clear();
+  const std::string missing =
+      error_of([&] { decisions_of(without, *plan.graph, tensor_versions(*plan.graph), plan.mesh); });
+  EXPECT_EQ(missing.find('\n'), std::string::npos) << missing;
+  EXPECT_NE(missing.find(" are missing"), std::string::npos) << missing;
 }
 
 }  // namespace

@@ -389,6 +389,13 @@ TEST_F(CheckpointTest, AModelThatDiffersIsRefused) {
   Checkpoint checkpoint(at("c"));
   const std::string text = error_of([&] { load_checkpoint(checkpoint, plan.program, *plan.graph); });
   EXPECT_NE(text.find("tensor '" + wrong + "' has the shape"), std::string::npos) << text;
+  form = stored_form(plan.program, *plan.graph, 1, 0);
+  for (CheckpointTensor& tensor : form.tensors) tensor.name = "other." + tensor.name;
+  write(at("d"), form);
+  Checkpoint other(at("d"));
+  const std::string all = error_of([&] { load_checkpoint(other, plan.program, *plan.graph); });
+  EXPECT_EQ(all.find('\n'), std::string::npos) << "one cause: " << all;
+  EXPECT_NE(all.find("has no tensors "), std::string::npos) << all;
 }
 
 /// A tensor belongs to a padded model or to one without padding, whatever its shape.
