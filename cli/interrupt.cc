@@ -1,7 +1,8 @@
 // Ctrl-C, time limits and progress. A signal handler may do very little, so a separate thread waits for signals; all
 // others block them. The first signal asks holders of the token to stop with the best so far, the second ends the
-// process. Reading a model of a hundred thousand operators, differentiating it and building its problem take seconds
-// without a best so far: there the thread ends the process at once, and also at the time limit.
+// process. A repetition within a second counts as the first one: `timeout` signals a process and then its group. Reading
+// a model of a hundred thousand operators, differentiating it and building its problem take seconds without a best so
+// far: there the thread ends the process at once, and also at the time limit.
 
 #include "cli/interrupt.h"
 
@@ -30,6 +31,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 constexpr double kGrace = 1;             // seconds, or a share of the limit if that is more ...
 constexpr double kShareOfGrace = 0.2;    // ... in which a phase may end by itself
+constexpr double kSameSignal = 1;        // seconds in which a repeated signal counts as the same one
 constexpr double kFirstProgress = 1;     // seconds into a phase
 constexpr double kBetweenProgress = 10;  // seconds
 
@@ -42,6 +44,11 @@ class Watch {
   }
 
   std::stop_source& source() { return source_; }
+  std::stop_token limited(double seconds) {
+    const std::lock_guard lock(mutex_);
+    limited_end_ = seconds > 0 ? seconds_since(kStart) + seconds : 0;
+    return limited_.get_token();
+  }
 
   void begin(const std::string& phase, PhaseEnd end) {
     const std::lock_guard lock(mutex_);
@@ -62,6 +69,7 @@ class Watch {
   void on_signal() {
     const std::lock_guard lock(mutex_);
     if (source_.stop_requested()) {
+      if (seconds_since(first_signal_) < kSameSignal) return;
       notice(fmt::format("interrupted again{}: ended at once, without an answer",
                          phase_.empty() ? "" : " while " + phase_));
       _exit(kInterrupted);
@@ -70,7 +78,9 @@ class Watch {
       notice(fmt::format("stopped while {}: there is no plan yet", phase_));
       _exit(kInterrupted);
     }
+    first_signal_ = Clock::now();
     source_.request_stop();
+    limited_.request_stop();
   }
 
   void on_tick() {
@@ -81,6 +91,7 @@ class Watch {
                          phase_));
       _exit(kNoFeasiblePlan);
     }
+    if (limited_end_ > 0 && seconds_since(kStart) > limited_end_) limited_.request_stop();
     const double seconds = seconds_since(begin_);
     if (phase_.empty() || seconds < next_progress_ || !shows_progress()) return;
     notice(next_progress_ == kFirstProgress ? fmt::format("{} ...", phase_)
@@ -91,9 +102,12 @@ class Watch {
  private:
   std::mutex mutex_;
   std::stop_source source_;
+  std::stop_source limited_;
+  double limited_end_ = 0;  // seconds since the program began; 0: none
   std::string phase_;
   PhaseEnd end_ = PhaseEnd::kBySelf;
   Clock::time_point begin_ = kStart;
+  Clock::time_point first_signal_ = kStart;
   double next_progress_ = kFirstProgress;
   double limit_ = 0;
 };
@@ -135,6 +149,11 @@ void start_watching() {
 std::stop_token interrupt_token() {
   start_watching();
   return Watch::instance().source().get_token();
+}
+
+std::stop_token limited_token(double seconds) {
+  start_watching();
+  return Watch::instance().limited(seconds);
 }
 
 int exit_code(int code) { return Watch::instance().source().stop_requested() ? static_cast<int>(kInterrupted) : code; }

@@ -5,8 +5,11 @@
 
 namespace shardplan {
 
-/// Stop is requested by the first Ctrl-C (the second ends the process at once).
+/// Stop is requested by the first Ctrl-C (one a second later or more ends the process at once).
 std::stop_token interrupt_token();
+/// For what follows the plan: stop is requested by the first Ctrl-C, and `seconds` from now unless they are 0. To be
+/// called once.
+std::stop_token limited_token(double seconds);
 /// kInterrupted if Ctrl-C was pressed, else `code`.
 int exit_code(int code);
 

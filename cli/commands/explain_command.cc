@@ -46,15 +46,16 @@ int run(const ExplainArguments& arguments) {
     return kNoFeasiblePlan;
   }
   begin_phase("searching alternatives", PhaseEnd::kBySelf);
+  const std::stop_token end = limited_token(arguments.planning.time_limit.value_or(0));
   const ExplainOptions options{wants_colour(), arguments.all};
   if (!arguments.name.empty()) {
     const OperatorId op = find_operator(*planned.plan.graph, arguments.name);
-    const Explanation explanation = explain(*planned.planning, planned.plan, op, interrupt_token());
+    const Explanation explanation = explain(*planned.planning, planned.plan, op, end);
     print(arguments.json ? explain_json(explanation) : explain_report(explanation, options));
     return kDone;
   }
   const std::vector<ExplainedDecision> explained =
-      explain_costliest(*planned.planning, planned.plan, kMostDecisions, interrupt_token(), progress_sink());
+      explain_costliest(*planned.planning, planned.plan, kMostDecisions, end, progress_sink());
   print(arguments.json ? decisions_json(planned.plan, explained) : decisions_report(planned.plan, explained, options));
   return kDone;
 }

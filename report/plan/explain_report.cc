@@ -146,6 +146,10 @@ Explanation explain(const ModelPlanner& planner, const Plan& plan, OperatorId op
   std::vector<Strategy> strategies = planner.alternatives(op);
   std::erase_if(strategies, [&](const Strategy& other) { return sharded_alike(other, plan.strategies[op]); });
   if (strategies.empty()) return explanation;
+  if (stop.stop_requested()) {
+    explanation.is_complete = false;
+    return explanation;
+  }
   const auto found = planner.forced(plan, op, strategies, stop);
   for (std::size_t i = 0; i < strategies.size(); ++i) {
     if (found[i]) explanation.alternatives.push_back({strategies[i], found[i]->time, found[i]->peak, found[i]->fits});
@@ -261,7 +265,7 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
 }
 
 std::string no_alternatives(const Explanation& explanation) {
-  return explanation.is_complete ? "no alternatives" : "interrupted before its alternatives were searched";
+  return explanation.is_complete ? "no alternatives" : "stopped before its alternatives were searched";
 }
 
 std::string explain_report(const Explanation& explanation, const ExplainOptions& options) {
@@ -307,7 +311,7 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
   const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;
   text += '\n' + alternatives_table(explanation, shown, 2, options.colour);
   if (shown < count) text += fmt::format("  {} more cost more than these (--all)\n", count - shown);
-  if (!explanation.is_complete) text += "  interrupted: there may be more\n";
+  if (!explanation.is_complete) text += "  stopped early: there may be more\n";
   return text;
 }
 

@@ -25,7 +25,7 @@ struct Explanation {
     bool fits = true;
   };
   std::vector<Alternative> alternatives;  // in any order, without the chosen strategy
-  bool is_complete = true;                // false: interrupted, so that alternatives are missing
+  bool is_complete = true;                // false: stopped early, so that alternatives are missing
 };
 
 /// Searches the best plan for every other strategy of one operator.
