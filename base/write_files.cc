@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -44,6 +45,8 @@ bool is_stream(const std::string& path) {
   return is_there && (!fs::is_regular_file(status) || is_open_file(path));
 }
 
+}  // namespace
+
 /// A file under its temporary name; it is deleted unless it is put into place. A stream is written when it would be put
 /// into place.
 class PendingFile {
@@ -76,19 +79,16 @@ class PendingFile {
       cannot_write(path_, failure);
     }
   }
-  PendingFile(PendingFile&& other) noexcept
-      : path_(std::move(other.path_)),
-        temporary_(std::move(other.temporary_)),
-        for_stream_(std::move(other.for_stream_)) {
-    other.temporary_.clear();
-  }
-  PendingFile& operator=(PendingFile&&) = delete;
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
   ~PendingFile() {
     if (!temporary_.empty()) unlink(temporary_.c_str());
   }
 
+  bool is_for_stream() const { return temporary_.empty(); }
+
   void put_into_place() {
-    if (temporary_.empty()) {
+    if (is_for_stream()) {
       write_stream();
       return;
     }
@@ -110,8 +110,6 @@ class PendingFile {
   std::string for_stream_;  // the text
 };
 
-}  // namespace
-
 void cannot_write(const std::string& path, int reason) {
   throw InputError({path, 0, 0}, "cannot be written: {}", std::strerror(reason));
 }
@@ -128,13 +126,33 @@ std::string linked_path(const std::string& path) {
   return result.string();
 }
 
+std::optional<std::string> replaced_file(const std::string& path) {
+  const std::string target = linked_path(path);
+  if (is_stream(target)) return std::nullopt;
+  std::error_code error;
+  const fs::path only_one = fs::weakly_canonical(target, error);
+  return error ? target : only_one.string();
+}
+
+PendingFiles::PendingFiles() = default;
+PendingFiles::~PendingFiles() = default;
+
+void PendingFiles::add(const std::string& path, std::string_view text) {
+  files_.push_back(std::make_unique<PendingFile>(path, text));
+}
+
+void PendingFiles::put_into_place() {
+  std::stable_partition(files_.begin(), files_.end(), [](const auto& file) { return file->is_for_stream(); });
+  for (const std::unique_ptr<PendingFile>& file : files_) file->put_into_place();
+  files_.clear();
+}
+
 void write_file(const std::string& path, std::string_view text) { PendingFile(path, text).put_into_place(); }
 
 void write_files(const std::string& folder, const std::vector<NamedText>& files) {
-  std::vector<PendingFile> pending;
-  pending.reserve(files.size());
-  for (const NamedText& file : files) pending.emplace_back((fs::path(folder) / file.name).string(), file.text);
-  for (PendingFile& file : pending) file.put_into_place();
+  PendingFiles pending;
+  for (const NamedText& file : files) pending.add((fs::path(folder) / file.name).string(), file.text);
+  pending.put_into_place();
 }
 
 }  // namespace shardplan

@@ -8,13 +8,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <type_traits>
 
 #include "base/error.h"
 #include "base/parse_number.h"
 #include "base/shortened.h"
 #include "cli/help.h"
+#include "cli/named_files.h"
 
 namespace shardplan {
 namespace {
@@ -44,6 +48,14 @@ std::string one_of_text(const std::vector<std::string>& words) {
   return most.empty() ? words.back() : most + " or " + words.back();
 }
 
+/// Whether the text begins with a number that the type cannot hold because it is too large.
+template <class T>
+bool is_too_large(const std::string& text) {
+  const bool is_number = !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+  return is_number && !parse_number<T>(text) &&
+         std::strtod(text.c_str(), nullptr) >= static_cast<double>(std::numeric_limits<T>::max());
+}
+
 template <class T>
 std::string set_number(const std::string& text, const Check& check, T& target) {
   const std::optional<T> value = parse_number<T>(text);
@@ -56,7 +68,9 @@ std::string set_number(const std::string& text, const Check& check, T& target) {
   }
   Check shown = check;
   if (std::is_unsigned_v<T> && !shown.least && !shown.is_positive) shown.least = 0;
-  return "expected " + expected(std::is_floating_point_v<T> ? "a number" : "a whole number", shown);
+  std::string fault = "expected " + expected(std::is_floating_point_v<T> ? "a number" : "a whole number", shown);
+  if (!shown.most && is_too_large<T>(text)) fault += fmt::format(" and at most {}", std::numeric_limits<T>::max());
+  return fault;
 }
 
 /// Sets the target; returns what is wrong with the text, or "".
@@ -162,6 +176,7 @@ Request read_command(const Program& program, const Command& command, const std::
   }
   for (const std::string& word : library.remaining()) faults.push_back(unexpected_text(command, word));
   std::vector<std::string> missing;
+  std::vector<GivenValue> given;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
     if (parsed[i]->count() == 0) {
@@ -181,7 +196,10 @@ Request read_command(const Program& program, const Command& command, const std::
       continue;
     }
     for (const std::string& value : values) {
-      if (const std::string fault = set(option, value); !fault.empty()) {
+      given.push_back({&option, value});
+      if (value.empty()) {
+        faults.push_back(fmt::format("{} needs a value", option.name));
+      } else if (const std::string fault = set(option, value); !fault.empty()) {
         faults.push_back(fmt::format("{} {}: {}", option.name, shortened(value), fault));
       }
     }
@@ -189,6 +207,7 @@ Request read_command(const Program& program, const Command& command, const std::
   // A missing option may only be misspelt, so missing ones are only reported if there are no other faults.
   if (faults.empty()) faults = std::move(missing);
   if (!faults.empty()) throw UsageError(usage_text(program, command, faults));
+  check_named_files(given);
   return {"", command.action};
 }
 

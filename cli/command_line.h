@@ -25,7 +25,8 @@ struct Request {
   std::string page;
   std::function<int()> action;
 };
-/// `arguments` are those after the program's name. Throws UsageError with all faults found.
+/// `arguments` are those after the program's name. Throws UsageError with all faults found, and
+/// InputError for files that would be replaced (cli/named_files.h).
 Request read_command_line(const Program& program, const std::vector<std::string>& arguments);
 
 }  // namespace shardplan

@@ -45,6 +45,12 @@ Option Option::completed_by(Completion kind) const {
   return changed;
 }
 
+Option Option::writing(std::vector<std::string> files) const {
+  Option changed = *this;
+  changed.writes = std::move(files);
+  return changed;
+}
+
 Option Option::with_default(std::string text) const {
   Option changed = *this;
   changed.default_text = std::move(text);

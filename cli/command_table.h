@@ -50,7 +50,8 @@ struct Option {
   Check check;
   bool is_required = false;
   Completion completion = Completion::kNothing;
-  std::string default_text;  // the target's value at declaration, or `with_default`; empty if not worth showing
+  std::vector<std::string> writes;  // for options that name an output, its files; see `writing`
+  std::string default_text;         // the target's value at declaration, or `with_default`; empty if not worth showing
 
   bool is_argument() const { return !name.starts_with("-"); }
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
@@ -59,6 +60,9 @@ struct Option {
   Option required() const;
   Option optional() const;
   Option completed_by(Completion kind) const;
+  /// The option names a file that the command writes, or with `files` a folder in which it writes these. Together with
+  /// the options that name files to read, this is what refuses outputs that would replace an input.
+  Option writing(std::vector<std::string> files = {""}) const;
   /// For help, where the target's value does not say it: a target that is empty unless the option is given.
   Option with_default(std::string text) const;
 };

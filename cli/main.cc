@@ -1,3 +1,4 @@
+#include <csignal>
 #include <exception>
 #include <new>
 
@@ -27,6 +28,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardplan;
   set_up_memory(argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a write above the limit fails, and the file is named and removed
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

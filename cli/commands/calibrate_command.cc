@@ -46,7 +46,8 @@ Command calibrate_command() {
                            .completed_by(Completion::kFile)}},
                      {"Output",
                       {option("--out", "FILE", &arguments->out, "write the fitted cluster into this file")
-                           .completed_by(Completion::kFile)}}};
+                           .completed_by(Completion::kFile)
+                           .writing()}}};
   command.action = [arguments] { return run(*arguments); };
   return command;
 }

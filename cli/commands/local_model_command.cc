@@ -48,10 +48,12 @@ int plan_local_model(const WrittenPerDevice& found, const PlanningArguments& arg
   const std::string document = local_plan_json(plan);
   if (!out.empty()) {
     const std::string folder = out.ends_with('/') ? out : out + "/";
-    write_file(folder + "plan.json", document);
+    PendingFiles pending;
+    pending.add(folder + "plan.json", document);
     for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
-      write_file(fmt::format("{}rank_{}/step_parallel_end.ir", folder, rank), local_ir(plan, rank));
+      pending.add(fmt::format("{}rank_{}/step_parallel_end.ir", folder, rank), local_ir(plan, rank));
     }
+    pending.put_into_place();
   }
   print(json ? document : local_plan_text(plan, out));
   return plan.fits() ? kDone : kNoFeasiblePlan;

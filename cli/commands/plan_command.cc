@@ -90,6 +90,22 @@ void check_written(const PlanArguments& arguments) {
   }
 }
 
+/// The decisions on the page, with a notice if the search of their alternatives was stopped.
+std::vector<ExplainedDecision> page_decisions(const PlanArguments& arguments, const PreparedPlan& planned) {
+  if (arguments.alternatives == 0) return {};
+  begin_phase("searching alternatives", PhaseEnd::kBySelf);
+  std::vector<ExplainedDecision> decisions =
+      explain_costliest(*planned.planning, planned.plan, static_cast<std::size_t>(arguments.alternatives),
+                        limited_token(arguments.planning.time_limit.value_or(0)), progress_sink());
+  const auto is_incomplete = [](const ExplainedDecision& one) { return !one.explanation.is_complete; };
+  const auto count = std::count_if(decisions.begin(), decisions.end(), is_incomplete);
+  if (count > 0) {
+    notice(fmt::format("stopped early: on the page alternatives are missing for {} of {} decisions", count,
+                       decisions.size()));
+  }
+  return decisions;
+}
+
 int plan_model(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
   arguments.planning.shows_data_parallel = true;
@@ -117,6 +133,7 @@ int plan_model(PlanArguments arguments) {
       notice("stopped early: nothing is proven");  // the plan is printed and written all the same
     }
   }
+  const std::vector<ExplainedDecision> decisions = page_decisions(arguments, planned);
   std::optional<ProofRecord> record = planned.proof;
   const bool was_run = proof && proof->shrinking.refusal.empty() && proof->validation.without_kernel.empty();
   if (was_run) record = proof_record(*proof, arguments.planning.seed.value_or(0));
@@ -128,6 +145,7 @@ int plan_model(PlanArguments arguments) {
   if (proof) options.proof = proof_verdict(*proof);
   const std::string document =
       arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
+  PendingFiles pending;  // all are written, or none
   if (!arguments.out.empty()) {
     std::vector<NamedText> files{{"plan.json", document},
                                  {"step_parallel_begin.ir", begin_report(plan)},
@@ -136,25 +154,26 @@ int plan_model(PlanArguments arguments) {
     for (int worker = 0; workers > 1 && worker < workers; ++worker) {
       files.push_back({fmt::format("worker_{}.ir", worker), worker_report(plan, worker)});
     }
-    write_files(arguments.out, files);
     options.out_folder = folder_text(arguments.out);
-    for (const NamedText& file : files) options.written.push_back(file.name);
+    for (const NamedText& file : files) {
+      pending.add(options.out_folder + file.name, file.text);
+      options.written.push_back(file.name);
+    }
     if (ranks.size() > 1) options.written.push_back("rank_0/step_parallel_end.ir to " + rank_ir(ranks.back()));
     for (std::size_t i = 0; i < ranks.size() && ranks.size() > 1; ++i) {
-      write_file(options.out_folder + rank_ir(ranks[i]), end_report(plan, ranks[i]));
+      pending.add(options.out_folder + rank_ir(ranks[i]), end_report(plan, ranks[i]));
     }
   }
-  if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(plan));
-  if (!arguments.dot.empty()) write_file(arguments.dot, dot_graph(plan));
+  if (!arguments.trace.empty()) pending.add(arguments.trace, chrome_trace(plan));
+  if (!arguments.dot.empty()) pending.add(arguments.dot, dot_graph(plan));
   if (!arguments.html.empty()) {
     std::vector<ComparedPlan> rows{compared("plan", plan)};
     for (const Baseline& baseline : plan.baselines) rows.push_back(compared(baseline));
-    const std::vector<ExplainedDecision> decisions = explain_costliest(
-        *planned.planning, plan, static_cast<std::size_t>(arguments.alternatives), interrupt_token(), progress_sink());
     SummaryOptions plain = options;
     plain.colour = false;
-    write_file(arguments.html, html_report({{"plan", &plan, decisions}}, rows, summary_report(plan, plain)));
+    pending.add(arguments.html, html_report({{"plan", &plan, decisions}}, rows, summary_report(plan, plain)));
   }
+  pending.put_into_place();
   print(arguments.json ? document : summary_report(plan, options));
   return proof && !proof->is_proven() ? kDifferenceFound : kDone;
 }
@@ -205,14 +224,17 @@ Command plan_command() {
       {"Output",
        {option("--out", "FOLDER", &arguments->out,
                "write plan.json, step_parallel_begin.ir, step_parallel_end.ir and strategies.txt into this folder")
-            .completed_by(Completion::kFolder),
+            .completed_by(Completion::kFolder)
+            .writing({"plan.json", "step_parallel_begin.ir", "step_parallel_end.ir", "strategies.txt"}),
         option("--trace", "FILE", &arguments->trace,
                "write the step's timeline for Perfetto (Chrome's trace format) into this file")
-            .completed_by(Completion::kFile),
+            .completed_by(Completion::kFile)
+            .writing(),
         html_option(arguments->html),
         option("--dot", "FILE", &arguments->dot,
                "write the forward operators and the redistributions between them for Graphviz")
-            .completed_by(Completion::kFile),
+            .completed_by(Completion::kFile)
+            .writing(),
         option("--alternatives", "N", &arguments->alternatives,
                "add the alternatives of the N most expensive decisions to the page; each takes several searches",
                from_to(0, 1000)),

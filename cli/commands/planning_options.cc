@@ -29,6 +29,15 @@
 namespace shardplan {
 namespace {
 
+/// Of two values for one name neither is the obvious one.
+template <class Value>
+void set_once(const char* option, std::map<std::string, Value>& values, const std::string& name, const Value& value) {
+  const auto [known, is_new] = values.emplace(name, value);
+  if (is_new || known->second == value) return;
+  throw InputError(SourcePlace{}, "{} {}: given as {} and as {}; it may be given once", option, name, known->second,
+                   value);
+}
+
 ModelOverrides overrides(const PlanningArguments& arguments) {
   ModelOverrides result;
   for (const std::string& text : arguments.dims) {
@@ -38,14 +47,14 @@ ModelOverrides overrides(const PlanningArguments& arguments) {
     if (!size || *size < 1) {
       throw InputError(SourcePlace{}, "--dim {}: expected NAME=SIZE with a whole number of at least 1, as B=16", text);
     }
-    result.dims[text.substr(0, equals)] = *size;
+    set_once("--dim", result.dims, text.substr(0, equals), *size);
   }
   for (const std::string& text : arguments.strategies) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
       throw InputError(SourcePlace{}, "--set {}: expected NAME=STRATEGY, as 'fc.weight=[{{}}, {{mp}}]'", text);
     }
-    result.strategies[text.substr(0, equals)] = text.substr(equals + 1);
+    set_once("--set", result.strategies, text.substr(0, equals), text.substr(equals + 1));
   }
   return result;
 }
@@ -108,7 +117,8 @@ std::vector<PlanningGroup> planning_table(PlanningArguments& arguments) {
         {PlanningRole::kSaved, apply_nothing,
          option("--strategy-ckpt-save-file", "FILE", &arguments.strategy_save_file,
                 "write the plan's strategies into this file")
-             .completed_by(Completion::kFile)},
+             .completed_by(Completion::kFile)
+             .writing()},
         {PlanningRole::kCapacity,
          [](Given given, PlanOptions& options) {
            if (given.capacity) options.capacity = parse_capacity(*given.capacity);
@@ -176,8 +186,8 @@ std::vector<PlanningGroup> planning_table(PlanningArguments& arguments) {
         {PlanningRole::kSearch,
          [](Given given, PlanOptions& options) { options.time_limit = given.time_limit.value_or(options.time_limit); },
          option("--time-limit", "SECONDS", &arguments.time_limit,
-                "stop the search after this time, with the best plan so far; without overlap it goes on until "
-                "then or a proof",
+                "stop the search after this time, with the best plan so far, and the search of its alternatives after "
+                "as much again; in compare, each search; without overlap it goes on until then or a proof",
                 positive())},
         {PlanningRole::kSearch,
          [](Given given, PlanOptions& options) { options.work_limit = given.work_limit.value_or(options.work_limit); },
@@ -222,11 +232,37 @@ JobCluster job_of(const PlanningArguments& arguments, const PlanFile* file, cons
   const char* table = std::getenv(kRankTableVariable);
   if (file == nullptr && !asked.rank_table && table != nullptr && *table != '\0') {
     asked.rank_table = table;
-    JobCluster job = job_cluster(model, asked);
     notice(fmt::format("notice: the ranks are ordered by {} ({})", table, kRankTableVariable));
-    return job;
+    return job_cluster(model, asked);
   }
   return job_cluster(model, asked);
+}
+
+/// The files whose texts a plan.json holds, by the names under which they were read.
+struct EmbeddedFiles {
+  std::string plan;  // empty: there are none
+  std::string model;
+  std::string cluster;
+};
+
+/// Runs `act`. A fault in an embedded text is said to be in the plan.json: the file of that name may be right.
+template <class Act>
+auto naming_plan_file(const EmbeddedFiles& embedded, const Act& act) {
+  try {
+    return act();
+  } catch (const WrittenPerDevice&) {
+    throw;
+  } catch (const InputError& error) {
+    if (embedded.plan.empty()) throw;
+    std::vector<Diagnostic> faults = error.diagnostics();
+    for (Diagnostic& fault : faults) {
+      const std::string& file = fault.place.file;
+      const bool is_model = file == embedded.model;
+      if (file.empty() || (!is_model && file != embedded.cluster)) continue;
+      fault.place.file = fmt::format("{} (its {}, {})", embedded.plan, is_model ? "model" : "cluster", file);
+    }
+    throw InputError(std::move(faults), error.note());
+  }
 }
 
 /// The inputs of a planner.
@@ -234,10 +270,11 @@ struct PlanningJob {
   std::shared_ptr<const Model> model;
   Cluster cluster;
   PlanOptions options;
+  EmbeddedFiles embedded = {};
 };
 
 /// The job that the options and `file`, if any, describe.
-PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* file) {
+PlanningJob described_job(const PlanningArguments& arguments, const PlanFile* file) {
   PlanOptions options = file != nullptr ? file->options : PlanOptions();
   ModelOverrides changed{options.dims, options.strategies};
   const ModelOverrides given = overrides(arguments);
@@ -264,8 +301,18 @@ PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* fil
   return {std::move(model), job.cluster, std::move(options)};
 }
 
+PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* file) {
+  if (file == nullptr) return described_job(arguments, nullptr);
+  EmbeddedFiles embedded{file->file, file->model_file, file->cluster_name};
+  PlanningJob job = naming_plan_file(embedded, [&] { return described_job(arguments, file); });
+  job.embedded = std::move(embedded);
+  return job;
+}
+
 std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
-  auto planner = std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
+  auto planner = naming_plan_file(job.embedded, [&] {
+    return std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
+  });
   for (const std::string& text : planner->notices()) notice(text);
   return planner;
 }
@@ -311,7 +358,9 @@ void report_progress(const SearchProgress& found) {
 
 /// `mesh: auto`.
 PreparedPlan plan_in_all_shapes(const PlanningJob& job) {
-  ShapedPlan best = plan_best_shape(job.model, job.cluster, job.options, interrupt_token(), report_progress);
+  ShapedPlan best = naming_plan_file(job.embedded, [&] {
+    return plan_best_shape(job.model, job.cluster, job.options, interrupt_token(), report_progress);
+  });
   for (const std::string& text : best.planner->notices()) notice(text);
   return {std::move(best.planner), std::move(best.plan)};
 }
@@ -391,7 +440,8 @@ Bytes parse_capacity(const std::string& text) {
 
 Option html_option(std::string& file) {
   return option("--html", "FILE", &file, "write a self-contained web page: graph, timeline, memory, tables")
-      .completed_by(Completion::kFile);
+      .completed_by(Completion::kFile)
+      .writing();
 }
 
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) {

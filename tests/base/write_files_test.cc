@@ -88,6 +88,45 @@ TEST_F(WriteFilesTest, WhatIsWrittenToAnOpenFileIsAppended) {
   EXPECT_EQ(text("output"), "abc");
 }
 
+TEST_F(WriteFilesTest, FilesOfDifferentFoldersAreWrittenTogetherOrNotAtAll) {
+  const auto add_all = [&](PendingFiles& pending) {
+    pending.add((folder_ / "one/a").string(), "1");
+    pending.add((folder_ / "two/b").string(), "2");
+  };
+  {
+    PendingFiles given_up;
+    add_all(given_up);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "one"));
+  PendingFiles pending;
+  add_all(pending);
+  pending.put_into_place();
+  EXPECT_EQ(text("one/a"), "1");
+  EXPECT_EQ(text("two/b"), "2");
+}
+
+/// A device fails only when it is written to.
+TEST_F(WriteFilesTest, AFullDeviceLeavesTheOtherFiles) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  write_file((folder_ / "a").string(), "old");
+  PendingFiles pending;
+  pending.add((folder_ / "a").string(), "new");
+  pending.add("/dev/full", "lost");
+  EXPECT_THROW(pending.put_into_place(), InputError);
+  EXPECT_EQ(text("a"), "old");
+}
+
+TEST_F(WriteFilesTest, AFileHasOneNameForAllItsPaths) {
+  write_file((folder_ / "real").string(), "");
+  fs::create_symlink("real", folder_ / "link");
+  fs::create_symlink("not/yet", folder_ / "dangling");
+  EXPECT_EQ(replaced_file((folder_ / "link").string()), replaced_file((folder_ / "x/../real").string()));
+  EXPECT_EQ(replaced_file((folder_ / "dangling").string()), replaced_file((folder_ / "not/yet").string()));
+  EXPECT_NE(replaced_file((folder_ / "real").string()), replaced_file((folder_ / "other").string()));
+  EXPECT_EQ(replaced_file("/dev/null"), std::nullopt);
+  EXPECT_EQ(replaced_file("/dev/stdout"), std::nullopt);
+}
+
 TEST_F(WriteFilesTest, NamesTheFileAndTheReason) {
   try {
     write_file("/proc/no/such/file", "x");

@@ -115,7 +115,13 @@ const FaultCase kFaults[] = {
     {{"plan", "a", "--json={"}, "prog plan: --json takes no value, found '{'"},
     {{"plan", "a", "--json=false"}, "prog plan: --json takes no value, found 'false'"},
     {{"plan", "a", "--seed", "x", "--mode", ""},
-     "prog plan: --seed x: expected a whole number of at least 0\nprog plan: --mode : expected bounded or unbounded"},
+     "prog plan: --seed x: expected a whole number of at least 0\nprog plan: --mode needs a value"},
+    {{"plan", "", "--dim="}, "prog plan: MODEL needs a value\nprog plan: --dim needs a value"},
+    {{"plan", "a", "--seed", "99999999999999999999"},
+     "prog plan: --seed 99999999999999999999: expected a whole number of at least 0 and at most "
+     "18446744073709551615"},
+    {{"plan", "a", "--seconds", "1e400"},
+     "prog plan: --seconds 1e400: expected a number above 0 and at most 1.7976931348623157e+308"},
 };
 
 TEST(CommandLineTest, NamesEveryFault) {

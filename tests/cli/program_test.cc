@@ -1,12 +1,19 @@
 // The program as its users run it: exit codes, and one page of each command.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
 
 #include "base/write_files.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
+#include "tests/cli/background_process.h"
 #include "tests/cli/run_program.h"
 #include "tests/support/golden.h"
 #include "tests/support/seconds_of.h"
@@ -64,7 +71,16 @@ const ExitCase kExits[] = {
     {"plan configs/manual-mlp.yaml --capacity 1KiB", kNoFeasiblePlan, "of 1.0 KiB"},
     {"cluster ascend-910 --capacity 0B", kBadInput, "--capacity: expected at least one byte, as 16GiB; found 0B"},
     {"cluster ascend-910 --capacity 16", kBadInput, "--capacity: '16' has no unit"},
-    {"cluster ascend-910 --capacity ''", kBadInput, "--capacity: '' is"},
+    {"cluster ascend-910 --capacity ''", kUsage, "--capacity needs a value"},
+    {"plan configs/mlp.yaml --out ''", kUsage, "--out needs a value"},
+    {"plan configs/mlp.yaml --dim B=512 --dim B=256", kBadInput,
+     "--dim B: given as 512 and as 256; it may be given once"},
+    {"plan configs/mlp.yaml --set 'relu2=[[{dp}, {}]]' --set 'relu2=[[{}, {mp}]]'", kBadInput,
+     "--set relu2: given as [[{dp}, {}]] and as [[{}, {mp}]]"},
+    {"plan configs/mlp.yaml --dot same --html same", kBadInput, "same: error: --dot and --html both write it"},
+    {"plan configs", kBadInput, "configs: error: cannot be read: Is a directory"},
+    {"calibrate dgx-a100 configs/mlp.yaml", kBadInput,
+     "mlp.yaml:2:8: error: this file describes a model, not measurements"},
     {"plan configs/manual-mlp.yaml --overlap off", kBadInput, "its file determines the order"},
     {"plan configs/manual-mlp.yaml --device-num 3", kBadInput, "B/group_size is not whole: 32 / 3"},
     {"plan configs/manual-mlp.yaml --device-num 3 --dim B=30", kBadInput, "HCCL takes 1, 2, 4 or 8"},
@@ -172,6 +188,49 @@ TEST(ProgramTest, APlanFileKeepsItsProof) {
   EXPECT_NE(read.out.find(earlier), std::string::npos) << read.out;
   EXPECT_EQ(content_of(folder.at("again/plan.json")), content_of(folder.at("out/plan.json")));
   EXPECT_NE(run_program("plan out/plan.json --level 1", folder.path()).out.find("add --validate"), std::string::npos);
+}
+
+/// The file whose text a plan.json holds may be right, or gone.
+TEST(ProgramTest, FaultsInThePlanFilesModelAreInThePlanFile) {
+  const ProjectFolder folder;
+  ASSERT_EQ(run_program("plan configs/mlp.yaml --out out", folder.path()).exit_code, kDone);
+  std::string text = content_of(folder.at("out/plan.json"));
+  const std::string block = "nn.Dense, in: flatten";
+  text.replace(text.find(block), block.size(), "nn.Dnse, in: flatten");
+  write_file(folder.at("out/plan.json"), text);
+  const ProgramRun run = run_program("plan out/plan.json", folder.path());
+  EXPECT_EQ(run.exit_code, kBadInput);
+  EXPECT_TRUE(run.err.starts_with("out/plan.json (its model, configs/mlp.yaml):10:20: error: layer1: ")) << run.err;
+}
+
+TEST(ProgramTest, AnInputIsNotReplaced) {
+  const ProjectFolder folder;
+  write_file(folder.at("m.yaml"), content_of("configs/mlp.yaml"));
+  const ProgramRun run = run_program("plan m.yaml --html m.yaml", folder.path());
+  EXPECT_EQ(run.exit_code, kBadInput);
+  EXPECT_EQ(run.err, "m.yaml: error: --html would replace what MODEL reads; name another file\n");
+  EXPECT_EQ(content_of(folder.at("m.yaml")), content_of("configs/mlp.yaml"));
+}
+
+/// Outputs are all written, or none.
+TEST(ProgramTest, AnOutputThatFailsLeavesNone) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const ProjectFolder folder;
+  const ProgramRun run = run_program("plan configs/mlp.yaml --out out --html /dev/full", folder.path());
+  EXPECT_EQ(run.exit_code, kBadInput);
+  EXPECT_EQ(run.err, "/dev/full: error: cannot be written: No space left on device\n");
+  EXPECT_TRUE(!std::filesystem::exists(folder.at("out")) || std::filesystem::is_empty(folder.at("out")));
+}
+
+/// `timeout` signals a process and then its group; people press Ctrl-C twice.
+TEST(ProgramTest, ASignalRepeatedAtOnceIsTheSameOne) {
+  BackgroundProcess process("simulate configs/mlp.yaml --steps 100000");
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  process.send_signal(SIGTERM);
+  process.send_signal(SIGTERM);
+  const ProgramRun run = process.wait();
+  EXPECT_EQ(run.exit_code, kInterrupted) << run.err;
+  EXPECT_EQ(run.err.find("interrupted again"), std::string::npos) << run.err;
 }
 
 /// A plan.json stores where its ranks are, and every rank's program can be written.
