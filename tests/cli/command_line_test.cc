@@ -116,7 +116,7 @@ const FaultCase kFaults[] = {
     {{"plan", "a", "--json=false"}, "prog plan: --json takes no value, found 'false'"},
     {{"plan", "a", "--seed", "x", "--mode", ""},
      "prog plan: --seed x: expected a whole number of at least 0\nprog plan: --mode needs a value"},
-    {{"plan", "", "--dim="}, "prog plan: MODEL needs a value\nprog plan: --dim needs a value"},
+    {{"plan", "", "--dim", ""}, "prog plan: MODEL needs a value\nprog plan: --dim needs a value"},
     {{"plan", "a", "--seed", "99999999999999999999"},
      "prog plan: --seed 99999999999999999999: expected a whole number of at least 0 and at most "
      "18446744073709551615"},
