@@ -77,7 +77,7 @@ const ExitCase kExits[] = {
      "--dim B: given as 512 and as 256; it may be given once"},
     {"plan configs/mlp.yaml --set 'relu2=[[{dp}, {}]]' --set 'relu2=[[{}, {mp}]]'", kBadInput,
      "--set relu2: given as [[{dp}, {}]] and as [[{}, {mp}]]"},
-    {"plan configs/mlp.yaml --dot same --html same", kBadInput, "same: error: --dot and --html both write it"},
+    {"plan configs/mlp.yaml --dot same --html same", kBadInput, "same: error: --html and --dot both write it"},
     {"plan configs", kBadInput, "configs: error: cannot be read: Is a directory"},
     {"calibrate dgx-a100 configs/mlp.yaml", kBadInput,
      "mlp.yaml:2:8: error: this file describes a model, not measurements"},
