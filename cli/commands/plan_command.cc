@@ -1,3 +1,6 @@
+// `plan` computes everything that it shows, writes all files together, and prints last, so that a failure leaves no part
+// of its output. What it has in common with other commands that plan is in planning_options.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,7 +113,8 @@ int plan_model(PlanArguments arguments) {
   arguments.planning.proves = arguments.validate;
   arguments.planning.shows_data_parallel = true;
   check_written(arguments);
-  PreparedPlan& planned = until_exit(plan_or_load(arguments.planning));
+  PendingFiles pending;  // all are written, or none
+  PreparedPlan& planned = until_exit(plan_or_load(arguments.planning, &pending));
   if (!planned.is_found()) return does_not_fit(planned, arguments.json);
   Plan& plan = planned.plan;
   const int workers = plan.program.workers;
@@ -145,7 +149,6 @@ int plan_model(PlanArguments arguments) {
   if (proof) options.proof = proof_verdict(*proof);
   const std::string document =
       arguments.json || !arguments.out.empty() ? plan_json(plan, record ? &*record : nullptr) : "";
-  PendingFiles pending;  // all are written, or none
   if (!arguments.out.empty()) {
     std::vector<NamedText> files{{"plan.json", document},
                                  {"step_parallel_begin.ir", begin_report(plan)},

@@ -372,10 +372,15 @@ void say_notices(const PreparedPlan& prepared) {
 }
 
 /// Saves the strategies if the options or the model say so.
-void save_strategies(const PlanningArguments& arguments, const PreparedPlan& prepared) {
+void save_strategies(const PlanningArguments& arguments, const PreparedPlan& prepared, PendingFiles* files) {
   const Plan& plan = prepared.plan;
   const std::string path = arguments.strategy_save_file.value_or(plan.model->parallel.strategy_save_file);
-  if (!path.empty() && prepared.is_found()) write_file(path, strategy_file_text(plan));
+  if (path.empty() || !prepared.is_found()) return;
+  if (files != nullptr) {
+    files->add(path, strategy_file_text(plan));
+  } else {
+    write_file(path, strategy_file_text(plan));
+  }
 }
 
 }  // namespace
@@ -453,7 +458,7 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   return make_planner(std::move(job));
 }
 
-PreparedPlan plan_or_load(const PlanningArguments& arguments) {
+PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* files) {
   PreparedPlan result;
   const std::vector<std::string> given = options_of_plan(arguments);
   if (is_plan_file(arguments.model) && given.empty()) {
@@ -466,7 +471,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     result.proof = file.proof;
     begin_phase("writing the answer", PhaseEnd::kBySelf);
     say_notices(result);
-    save_strategies(arguments, result);
+    save_strategies(arguments, result, files);
     return result;
   }
   if (is_plan_file(arguments.model)) {
@@ -493,7 +498,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments) {
     result.plan.notices.push_back("interrupted: this is the best plan so far");
   }
   say_notices(result);
-  save_strategies(arguments, result);
+  save_strategies(arguments, result, files);
   return result;
 }
 

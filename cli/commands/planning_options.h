@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/write_files.h"
 #include "cli/command_table.h"
 #include "planner/model_planner.h"
 #include "report/plan_file/plan_json.h"
@@ -92,7 +93,8 @@ struct PreparedPlan {
   bool is_found() const { return shardplan::is_found(plan.status); }
 };
 /// Plans a MODEL.yaml. The plan.json of an earlier run is read back, and all figures follow from its model and
-/// decisions; if there are planning options, its model is planned again with them, with a notice. Throws InputError.
-PreparedPlan plan_or_load(const PlanningArguments& arguments);
+/// decisions; if there are planning options, its model is planned again with them, with a notice. Strategies to
+/// save are written, or added to `files` if a command writes more beside them. Throws InputError.
+PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* files = nullptr);
 
 }  // namespace shardplan

@@ -216,9 +216,11 @@ TEST(ProgramTest, AnInputIsNotReplaced) {
 TEST(ProgramTest, AnOutputThatFailsLeavesNone) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
   const ProjectFolder folder;
-  const ProgramRun run = run_program("plan configs/mlp.yaml --out out --html /dev/full", folder.path());
+  const ProgramRun run =
+      run_program("plan configs/mlp.yaml --out out --strategy-ckpt-save-file s.json --html /dev/full", folder.path());
   EXPECT_EQ(run.exit_code, kBadInput);
   EXPECT_EQ(run.err, "/dev/full: error: cannot be written: No space left on device\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.at("s.json")));
   EXPECT_TRUE(!std::filesystem::exists(folder.at("out")) || std::filesystem::is_empty(folder.at("out")));
 }
 
