@@ -35,14 +35,21 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
   InsertedCasts casts(graph, builder);
   const IdVector<TensorId, char> is_free = weights_only_in(graph, products);
   std::map<OperationId, OperationId> operations;
+  IdVector<OperatorId, char> is_unread(graph.operators().size(),
+                                       0);  // autocast's casts of weights that are stored in f8
   for (const OperatorId id : products) {
     std::vector<TensorId> operands;
     for (const TensorId operand : graph.operators()[id].operands) {
       const GraphTensor& tensor = graph.tensor(operand);
-      const bool is_stored = weights == StoredWeights::kInFloat8 && is_free[operand] != 0;
-      if (is_stored) builder.tensor(operand).type.dtype = DataType::kF8E4M3;
-      const bool is_short = is_stored || tensor.type.dtype == DataType::kF8E4M3;
-      operands.push_back(is_short ? operand : casts.cast(operand, DataType::kF8E4M3, id, stored_layout(tensor)));
+      const TensorId stored = behind_inserted_cast(graph, operand);
+      if (weights == StoredWeights::kInFloat8 && is_free[stored] != 0) {
+        builder.tensor(stored).type.dtype = DataType::kF8E4M3;
+        if (stored != operand) is_unread[*tensor.producer] = 1;
+        operands.push_back(stored);
+      } else {
+        const bool is_short = tensor.type.dtype == DataType::kF8E4M3;
+        operands.push_back(is_short ? operand : casts.cast(operand, DataType::kF8E4M3, id, stored_layout(tensor)));
+      }
     }
     const OperationId before = graph.operators()[id].operation;
     auto known = operations.find(before);
@@ -52,6 +59,8 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
     builder.op(id).operands = operands;
     builder.op(id).operation = known->second;
   }
+  while (is_unread.size() < builder.num_operators()) is_unread.push_back(0);
+  builder.remove(is_unread);
   return builder.build();
 }
 

@@ -37,6 +37,14 @@ TensorId InsertedCasts::cast(TensorId tensor, DataType to, OperatorId reader,
   return casts_[{tensor, to}] = builder_.op(id).results[0];
 }
 
+void InsertedCasts::retype(OperatorId cast) {
+  const GraphOperator& op = graph_.operators()[cast];
+  const std::string to(to_string(graph_.tensor(op.results[0]).type.dtype));
+  Operation operation =
+      make_operation(*find_operator_type("Cast"), {{"dtype", to}}, {builder_.tensor(op.operands[0]).type});
+  builder_.op(cast).operation = builder_.intern(std::move(operation));
+}
+
 std::string InsertedCasts::free_name(const std::string& wanted) const {
   std::string name = wanted;
   for (int i = 1; graph_.find_operator(name) || graph_.find_tensor(name); ++i) {

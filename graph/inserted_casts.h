@@ -22,6 +22,8 @@ class InsertedCasts {
 
   /// `tensor` in another type, for `reader`. `layout` is that of a cast which is made for it; nothing leaves it open.
   TensorId cast(TensorId tensor, DataType to, OperatorId reader, const std::optional<StrategyEntry>& layout);
+  /// Makes the operation of an existing cast anew, whose operand has another type now.
+  void retype(OperatorId cast);
 
  private:
   std::string free_name(const std::string& wanted) const;

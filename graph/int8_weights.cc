@@ -12,8 +12,13 @@ OperatorGraph weights_in_int8(const OperatorGraph& graph, const std::vector<Oper
   for (const OperatorId id : products) {
     const auto& before = graph.operators()[id].operands;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      if (is_free[before[i]] == 0) continue;
-      builder.tensor(before[i]).type.dtype = DataType::kI8;
+      const TensorId stored = behind_inserted_cast(graph, before[i]);
+      if (is_free[stored] == 0) continue;
+      builder.tensor(stored).type.dtype = DataType::kI8;
+      if (stored != before[i]) {  // autocast's cast widens it
+        casts.retype(*graph.tensor(before[i]).producer);
+        continue;
+      }
       const TensorId wide = casts.cast(before[i], graph.tensor(before[i]).type.dtype, id, casts.layout_of(id, i));
       builder.op(id).operands[i] = wide;
     }

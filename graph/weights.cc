@@ -4,6 +4,13 @@
 #include <string_view>
 
 namespace shardplan {
+namespace {
+
+bool is_inserted_cast(const OperatorGraph& graph, OperatorId op) {
+  return graph.operators()[op].is_inserted && graph.operation(op).type->role == OperatorRole::kConversion;
+}
+
+}  // namespace
 
 TensorId behind_casts(const OperatorGraph& graph, TensorId tensor) {
   while (graph.tensor(tensor).producer &&
@@ -37,15 +44,25 @@ bool multiplies_weight(const OperatorGraph& graph, OperatorId op) {
   return std::ranges::any_of(operands, [&](TensorId id) { return weight_of(graph, id) != nullptr; });
 }
 
+TensorId behind_inserted_cast(const OperatorGraph& graph, TensorId operand) {
+  const std::optional<OperatorId> producer = graph.tensor(operand).producer;
+  return producer && is_inserted_cast(graph, *producer) ? graph.operators()[*producer].operands[0] : operand;
+}
+
 IdVector<TensorId, char> weights_only_in(const OperatorGraph& graph, const std::vector<OperatorId>& products) {
   IdVector<OperatorId, char> is_product(graph.operators().size(), 0);
   for (const OperatorId id : products) is_product[id] = 1;
+  const auto is_in_product = [&](const Reader& reader) { return is_product[reader.op] != 0; };
+  const auto ends_in_product = [&](const Reader& reader) {
+    if (!is_inserted_cast(graph, reader.op)) return is_in_product(reader);
+    return std::ranges::all_of(graph.tensor(graph.operators()[reader.op].results[0]).readers, is_in_product);
+  };
   IdVector<TensorId, char> result(graph.tensors().size(), 0);
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& tensor = graph.tensor(id);
     const bool is_weight = tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
     result[id] = is_weight && is_floating(tensor.type.dtype) && !tensor.is_output &&
-                 std::ranges::all_of(tensor.readers, [&](const Reader& reader) { return is_product[reader.op] != 0; });
+                 std::ranges::all_of(tensor.readers, ends_in_product);
   }
   return result;
 }

@@ -22,7 +22,11 @@ const GraphTensor* weight_of(const OperatorGraph& graph, TensorId operand);
 /// (possibly through casts) a parameter of two or more dimensions.
 bool multiplies_weight(const OperatorGraph& graph, OperatorId op);
 
-/// By tensor: the floating-point weights that nothing but `products` reads, so that their stored type may change.
+/// The tensor that an operand was before a pass put a cast in front of its readers (graph/inserted_casts.h).
+TensorId behind_inserted_cast(const OperatorGraph& graph, TensorId operand);
+
+/// By tensor: the floating-point weights that nothing but `products` reads, itself or through an inserted cast, so that
+/// their stored type may change.
 IdVector<TensorId, char> weights_only_in(const OperatorGraph& graph, const std::vector<OperatorId>& products);
 
 }  // namespace shardplan

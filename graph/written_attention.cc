@@ -37,6 +37,16 @@ bool is_decided(const OperatorGraph& graph, OperatorId id) {
   return !op.strategy->in.empty() || !op.strategy->out.empty() || op.recompute_scope == op.name;
 }
 
+/// The operator of the whole attention takes these from the last one.
+bool are_said_alike(const GraphOperator& a, const GraphOperator& b) {
+  return a.level == b.level && a.level_scope == b.level_scope && a.gather_again == b.gather_again &&
+         a.is_compiled == b.is_compiled && a.is_data_parallel == b.is_data_parallel;
+}
+
+bool is_decided_in(const OperatorGraph& graph, OperatorId id, const WrittenAttention& attention) {
+  return is_decided(graph, id) || !are_said_alike(graph.operators()[id], graph.operators()[attention.last]);
+}
+
 class Finder {
  public:
   Finder(const OperatorGraph& graph, bool takes_decided) : graph_(graph), takes_decided_(takes_decided) {}
@@ -53,6 +63,8 @@ class Finder {
     if (!take_scores(graph_.operators()[softmax].operands[0], 1, scale, found)) return std::nullopt;
     found.scale = *scale;
     if (!take_context(softmax, found) || !are_on_one_worker(found) || !have_one_type(found)) return std::nullopt;
+    const auto is_decided_here = [&](OperatorId id) { return is_decided_in(graph_, id, found); };
+    if (!takes_decided_ && std::ranges::any_of(found.inner, is_decided_here)) return std::nullopt;
     tell_dims_apart(found);
     return found;
   }
@@ -315,7 +327,8 @@ std::optional<OperatorId> decided_in_attention(const OperatorGraph& graph, Opera
   if (written_attention(graph, softmax)) return std::nullopt;
   const std::optional<WrittenAttention> found = Finder(graph, true).around(softmax);
   if (!found) return std::nullopt;
-  const auto inner = std::ranges::find_if(found->inner, [&](OperatorId id) { return is_decided(graph, id); });
+  const auto inner =
+      std::ranges::find_if(found->inner, [&](OperatorId id) { return is_decided_in(graph, id, *found); });
   return inner == found->inner.end() ? found->last : *inner;
 }
 

@@ -113,6 +113,11 @@ CommFusions read_comm_fusion(const OptionReader& reader) {
       if (fusion) fusion_of(result, entry.key.text) = *fusion;
     }
   }
+  if (!is_open && has_kinds) {
+    reader.fault(*node->find("openstate"), "parallel: comm_fusion: openstate: false joins nothing, but a kind says how",
+                 "keep one of them");
+    is_good = false;
+  }
   if (!is_good) return {};
   for (const std::string& kind : kKinds) {
     if (!is_open) fusion_of(result, kind).mode = CommFusion::Mode::kNone;

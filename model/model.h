@@ -33,6 +33,8 @@ struct CommFusions {
 
   /// True if the file names a kind that is to be joined; only `openstate: false` asks for none.
   bool asks_for_some() const { return place && all_reduce.mode != CommFusion::Mode::kNone; }
+  /// True for `openstate: false`.
+  bool joins_nothing() const { return place && !asks_for_some(); }
   bool operator==(const CommFusions& other) const {
     return all_reduce == other.all_reduce && all_gather == other.all_gather && reduce_scatter == other.reduce_scatter;
   }

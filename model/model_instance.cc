@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "model/parameter_pins.h"
+#include "model/setting_checks.h"
 #include "operators/catalogue.h"
 
 // Templates are walked like a call tree: each use of a block adds its copy's tensors and operators under the names of
@@ -53,12 +54,18 @@ class Instantiation {
  public:
   Instantiation(const ParallelOptions& parallel, const TrainingOptions* training, SettingsTable settings,
                 OperatorGraphBuilder graph)
-      : parallel_(parallel), training_(training), settings_(std::move(settings)), builder_(std::move(graph)) {}
+      : parallel_(parallel),
+        training_(training),
+        settings_(std::move(settings)),
+        builder_(std::move(graph)),
+        checks_(parallel, training, faults_),
+        recompute_used_(training != nullptr ? training->recompute.size() : 0) {}
 
   ModelInstance run(const BlockTemplate& file) {
     device_ = parallel_.device;
     std::vector<TensorId> inputs;
     for (std::size_t i = 0; i < file.num_inputs; ++i) inputs.push_back(add_input(file, i));
+    for (std::size_t i = 0; i < inputs.size(); ++i) checks_.check_input(builder_.tensor(inputs[i]), i);
     set_dataset_strategy(inputs);
     Inherited inherited;
     inherited.mode = parallel_.parallel_mode;
@@ -74,10 +81,11 @@ class Instantiation {
       builder_.set_loss(*loss);
     }
     check_names();
-    if (ignores_strategies_) {
+    const char* mode = is_alone() ? "stand_alone" : "data_parallel";
+    if (ignores_strategies_) notices_.push_back(fmt::format("strategies are not used in parallel_mode {}", mode));
+    if (ignores_own_modes_) {
       notices_.push_back(
-          fmt::format("strategies are not used in parallel_mode {}",
-                      parallel_.parallel_mode == ParallelMode::kStandAlone ? "stand_alone" : "data_parallel"));
+          fmt::format("level and parallel_mode of operators and blocks are not used in parallel_mode {}", mode));
     }
     if (overridden_outputs_ > 0) {
       notices_.push_back(
@@ -108,24 +116,7 @@ class Instantiation {
   /// What is said of a tensor, beside it and elsewhere; what is not for a tensor of its kind is a fault.
   Settings settings_of_tensor(const std::string& name, const Settings& beside, const char* what, bool is_parameter) {
     Settings said = settings_.find(name, beside, faults_);
-    const auto refuse = [&](const auto& field, const char* key) {
-      if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
-    };
-    refuse(said.in_strategy, "in_strategy");
-    refuse(said.out_strategy, "out_strategy");
-    refuse(said.level, "level");
-    refuse(said.parallel_mode, "parallel_mode");
-    refuse(said.worker, "place");
-    refuse(said.recompute, "recompute");
-    refuse(said.gather_again, "gather_again");
-    refuse(said.compiled, "compiled");
-    if (is_parameter) return said;
-    refuse(said.requires_grad, "requires_grad");
-    refuse(said.comm_fusion, "comm_fusion");
-    refuse(said.gradient_strategy, "gradient_strategy");
-    refuse(said.state_strategy, "state_strategy");
-    refuse(said.gradient_dtype, "gradient_dtype");
-    refuse(said.state_dtype, "state_dtype");
+    checks_.check_tensor(name, said, what, is_parameter);
     return said;
   }
 
@@ -183,7 +174,7 @@ class Instantiation {
         Settings said = settings_of_tensor(tensor.name, stored.syntax->settings, "a parameter", true);
         tensor.layout = layout_of(said.strategy, ignores_strategies());
         tensor.requires_grad = said.requires_grad ? said.requires_grad->value : inherited.requires_grad.value_or(true);
-        if (said.comm_fusion) check_fusion(tensor.name, *said.comm_fusion, tensor.requires_grad);
+        if (said.comm_fusion) checks_.check_fusion(tensor.name, *said.comm_fusion, tensor.requires_grad);
         tensor.comm_fusion = said.comm_fusion ? said.comm_fusion->value : inherited.comm_fusion;
         if (!said.gradient_dtype && tensor.requires_grad) said.gradient_dtype = inherited.gradient_dtype;
         if (!said.state_dtype && tensor.requires_grad) said.state_dtype = inherited.state_dtype;
@@ -214,22 +205,8 @@ class Instantiation {
   }
   /// Keys of training have an effect only if something in the block is trained.
   void check_trains(const std::string& block, const Settings& said, const Counted& before) {
-    if (!training_ || counted_.parameters == before.parameters || counted_.trained > before.trained) return;
-    const auto refuse = [&](const auto& field, const char* key) {
-      if (field) fault(field->place, fmt::format("{}: {} is of training, but nothing of it is trained", block, key));
-    };
-    refuse(said.comm_fusion, "comm_fusion");
-    refuse(said.gradient_dtype, "gradient_dtype");
-    refuse(said.state_dtype, "state_dtype");
-  }
-
-  /// A fusion id is that of gradients.
-  void check_fusion(const std::string& name, const Placed<int>& fusion, bool has_gradient) {
-    if (!training_) {
-      fault(fusion.place, fmt::format("{}: comm_fusion is the fusion id of gradients; there is no training", name));
-    } else if (!has_gradient) {
-      fault(fusion.place, fmt::format("{}: comm_fusion is the fusion id of its gradient, but it is not trained", name));
-    }
+    if (counted_.parameters == before.parameters || counted_.trained > before.trained) return;
+    checks_.check_untrained_block(block, said);
   }
 
   /// True if the parameter is there already, since another use of its block shares it; `own_name` then becomes another
@@ -298,14 +275,14 @@ class Instantiation {
       result.worker = settings.worker->value;
       if (!last_worker_ || last_worker_->value < settings.worker->value) last_worker_ = settings.worker;
     }
-    if (training_) {
-      recompute_used_.resize(training_->recompute.size());
-      for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
-        if (!matches_name(training_->recompute[i], name)) continue;
-        recompute_used_[i] = true;
-        result.recompute = true;
-      }
+    bool is_listed = false;
+    for (std::size_t i = 0; i < recompute_used_.size(); ++i) {
+      if (!matches_name(training_->recompute[i], name)) continue;
+      recompute_used_[i] = true;
+      is_listed = true;
     }
+    checks_.check_backward(name, settings, is_listed);
+    result.recompute = result.recompute || is_listed;
     if (!result.recompute) result.recompute_scope = {};
     if (result.recompute && result.recompute_scope.empty()) result.recompute_scope = name;
     return result;
@@ -342,11 +319,14 @@ class Instantiation {
     return by_mode && !has_strategy;
   }
 
-  /// The settings of an operator or block, without strategies that its mode ignores.
+  /// The settings of an operator or block, without those of a search that the file's mode ignores.
   Settings settings_of(const std::string& name, const Settings& beside) {
     Settings settings = settings_.find(name, beside, faults_);
     if (!ignores_strategies()) return settings;
     if (settings.in_strategy || settings.out_strategy || settings.strategy) ignores_strategies_ = true;
+    if (settings.level || settings.parallel_mode) ignores_own_modes_ = true;
+    settings.level.reset();
+    settings.parallel_mode.reset();
     settings.in_strategy.reset();
     settings.out_strategy.reset();
     settings.strategy.reset();
@@ -358,17 +338,7 @@ class Instantiation {
     const Site site = site_of(item, position);
     const Settings settings = settings_of(site.name, item.syntax->settings);
     const Inherited inherited = inside(site.name, settings, around);
-    const auto refuse = [&](const auto& field, const char* key, const char* takes_it) {
-      if (!field) return;
-      fault(field->place,
-            fmt::format("{} is an operator and has no parameters of its own; {} is for {}", site.name, key, takes_it));
-    };
-    refuse(settings.requires_grad, "requires_grad", "a block or a parameter");
-    refuse(settings.comm_fusion, "comm_fusion", "a block or a parameter");
-    refuse(settings.gradient_dtype, "gradient_dtype", "a block or a parameter");
-    refuse(settings.state_dtype, "state_dtype", "a block or a parameter");
-    refuse(settings.gradient_strategy, "gradient_strategy", "a parameter");
-    refuse(settings.state_strategy, "state_strategy", "a parameter");
+    checks_.check_operator(site.name, settings);
     GraphOperator op = make_operator(site, "", inherited);
     op.operation = item.operation;
     for (const Value operand : item.operands) op.operands.push_back(ids[operand]);
@@ -389,6 +359,7 @@ class Instantiation {
       ids[item.results[i]] = results[i];
       const Settings of_result = result_names[i] == site.name ? settings : settings_of(result_names[i], {});
       if (!of_result.strategy) continue;
+      checks_.check_one_layout(result_names[i], settings.out_strategy, *of_result.strategy);
       const Site of_name{result_names[i], position, site.place};
       ids[item.results[i]] = add_border(of_name, ".out0", results[i], of_result.strategy->value, inherited);
     }
@@ -431,11 +402,12 @@ class Instantiation {
   std::vector<TensorId> add_bordered(const Site& site, const Settings& settings, std::vector<TensorId> inputs,
                                      std::size_t num_results, const Inherited& around, const AddInside& add) {
     Inherited inherited = inside(site.name, settings, around);
-    if (settings.comm_fusion) check_fusion(site.name, *settings.comm_fusion, true);
+    if (settings.comm_fusion) checks_.check_fusion(site.name, *settings.comm_fusion, true);
     check_block_pins(site.name, settings, training_, faults_);
     block_names_.push_back(site.name);
     note_device(settings);
     auto out_strategy = settings.out_strategy;
+    if (settings.strategy) checks_.check_one_layout(site.name, out_strategy, *settings.strategy);
     if (settings.strategy && !out_strategy) out_strategy = {{settings.strategy->value}, settings.strategy->place};
     is_sharded_ = is_sharded_ || settings.in_strategy || out_strategy;
     check_count(settings.in_strategy, "in_strategy", site.name, inputs.size(), "input");
@@ -501,6 +473,7 @@ class Instantiation {
       Position inner{inner_site.name + ".", position.scope_of(scope), parameter_prefix(caller, item, copy, position),
                      syntax.share ? &*syntax.share : position.share, position.place};
       if (!inner.place && block.syntax->is_built_in) inner.place = &syntax.name.place;
+      checks_.note_owner(inner_site.name, said, inner.parameter_prefix.substr(0, inner.parameter_prefix.size() - 1));
       return add_bordered(inner_site, said, arguments, block.outputs.size(), outside,
                           [&](const std::vector<TensorId>& bordered, const Inherited& inherited) {
                             return add_block(block, bordered, inner, inherited);
@@ -512,6 +485,8 @@ class Instantiation {
       results = add_inner(0, site, syntax.name.text + "-" + block_name, settings, inputs, around);
     } else {
       // A border round the whole repeat, and one round each copy.
+      checks_.note_owner(site.name, settings,
+                         position.parameter_prefix + (syntax.share ? syntax.share->text : syntax.name.text));
       const std::size_t results_per_copy = item.results.size() / item.copies.size();
       const auto add_copies = [&](const std::vector<TensorId>& arguments, const Inherited& inherited) {
         std::vector<TensorId> next = arguments;
@@ -556,10 +531,9 @@ class Instantiation {
     for (std::size_t i = 0; i < builder_.num_tensors(); ++i) names.push_back(builder_.tensor(TensorId(i)).name);
     for (std::size_t i = 0; i < builder_.num_operators(); ++i) names.push_back(builder_.op(OperatorId(i)).name);
     settings_.check_used(names, faults_);
+    checks_.report_shared();
     for (std::string& notice : settings_.overridden()) notices_.push_back(std::move(notice));
-    if (!training_) return;
-    recompute_used_.resize(training_->recompute.size());
-    for (std::size_t i = 0; i < training_->recompute.size(); ++i) {
+    for (std::size_t i = 0; i < recompute_used_.size(); ++i) {
       if (recompute_used_[i]) continue;
       const std::string nearest = nearest_name(training_->recompute[i], names);
       fault(training_->place, fmt::format("training: recompute: no operator or block '{}'{}", training_->recompute[i],
@@ -573,6 +547,7 @@ class Instantiation {
   OperatorGraphBuilder builder_;
   std::vector<std::string> notices_;
   std::vector<Diagnostic> faults_;
+  SettingChecks checks_;
   struct Parameter {
     TensorId tensor;
     const Word* share = nullptr;
@@ -585,6 +560,7 @@ class Instantiation {
   std::optional<Placed<std::string>> device_;
   bool is_sharded_ = false;
   bool ignores_strategies_ = false;
+  bool ignores_own_modes_ = false;
   int overridden_outputs_ = 0;
 };
 

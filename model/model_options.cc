@@ -101,10 +101,12 @@ void read_zero(const OptionReader& reader, ParallelOptions& options) {
   reader.flag("reshard_after_forward", options.reshard_after_forward);
   if (const YamlNode* key = reader.find("reshard_after_forward")) {
     check_mode("reshard_after_forward");
-    if (options.zero && options.zero->value < 3) {
+    // In semi_auto_parallel a weight may be in pieces by its own strategy.
+    if (options.zero ? options.zero->value < 3 : options.parallel_mode == ParallelMode::kDataParallel) {
       reader.fault(
-          *key, fmt::format("parallel: reshard_after_forward is of weights in pieces, but zero: {} leaves them whole",
-                            options.zero->value));
+          *key,
+          fmt::format("parallel: reshard_after_forward is of weights in pieces, but {} leaves them whole",
+                      options.zero ? fmt::format("zero: {}", options.zero->value) : "data_parallel without zero: 3"));
     }
   }
   options.gradient_accumulation_shard = placed_flag(reader, "gradient_accumulation_shard");
@@ -130,6 +132,11 @@ void read_gather_again(const OptionReader& reader, ParallelOptions& options) {
                  "parallel: gather_again is for several devices, not for parallel_mode stand_alone");
   }
 }
+
+/// Keys of gradients, of states and of what the backward pass reads.
+constexpr const char* kOfTraining[] = {
+    "gradients_mean",        "gradient_fp32_sync", "enable_parallel_optimizer",   "zero",
+    "reshard_after_forward", "gather_again",       "gradient_accumulation_shard", "keep_out_strategy"};
 
 /// What devices begin with, and what each keeps to itself.
 void read_own_of_devices(const OptionReader& reader, ParallelOptions& options) {
@@ -233,6 +240,23 @@ TrainingOptions read_training(const YamlDocument& document, const YamlNode& node
   options.recompute = reader.names("recompute");
   if (!options.optimizer.empty()) check_optimizer_keys(reader, options.optimizer);
   return options;
+}
+
+void check_keys_of_training(const YamlDocument& document, const YamlNode& parallel, std::vector<Diagnostic>& faults) {
+  // Some may say what holds without them.
+  constexpr std::pair<std::string_view, bool> kDefaults[] = {
+      {"gradients_mean", true}, {"enable_parallel_optimizer", false}, {"keep_out_strategy", true}};
+  for (const char* key : kOfTraining) {
+    const YamlNode* node = parallel.find(key);
+    if (node == nullptr) continue;
+    const std::optional<bool> flag = flag_value(*node);
+    if (flag && std::ranges::find(kDefaults, std::pair(std::string_view(key), *flag)) != std::end(kDefaults)) continue;
+    const SourcePlace place = document.place(*node);
+    const bool is_known = std::ranges::any_of(faults, [&](const Diagnostic& fault) { return fault.place == place; });
+    if (is_known) continue;
+    faults.push_back({place, fmt::format("parallel: {} is of training, and the file has no training section", key),
+                      "training: {optimizer: sgd} trains the model"});
+  }
 }
 
 ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node, std::vector<Diagnostic>& faults) {

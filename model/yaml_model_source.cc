@@ -61,6 +61,23 @@ std::vector<std::string> texts(const std::vector<Word>& words) {
   return result;
 }
 
+/// `mixed_precision` is the type of all tensors without a type of their own; what else says one must agree with it.
+void check_types_of_model(const ModelSyntax& syntax, const Model& model, std::vector<Diagnostic>& faults) {
+  if (!model.training || !model.training->mixed_precision) return;
+  const DataType mixed = *model.training->mixed_precision;
+  if (syntax.autocast) {
+    faults.push_back(
+        {syntax.autocast->place,
+         "autocast casts f32 weights where products read them; mixed_precision stores weights of two bytes",
+         "leave out one of the two"});
+  }
+  if (!syntax.dtype || *syntax.dtype == DataType::kF32 || *syntax.dtype == mixed) return;
+  faults.push_back({syntax.document->place(*syntax.training->find("mixed_precision")),
+                    fmt::format("training: mixed_precision is {}, but dtype of the file is {}", to_string(mixed),
+                                to_string(*syntax.dtype)),
+                    "keep one of them, or dtype: f32"});
+}
+
 /// What `int8_weights` and `fp8` say about products.
 void set_product_types(const ModelSyntax& syntax, Model& model, std::vector<Diagnostic>& faults) {
   model.int8_weights = texts(syntax.int8_weights);
@@ -269,15 +286,11 @@ Model YamlModelSource::read(const ModelOverrides& overrides, const std::map<std:
       faults.push_back(
           {model.training->place, "training: the model has no loss", "loss: NAME names the scalar to minimise"});
   }
-  if (syntax.autocast) {
-    model.autocast = syntax.autocast->value;
-    if (model.training && model.training->mixed_precision) {
-      faults.push_back(
-          {syntax.autocast->place,
-           "autocast casts f32 weights where products read them; mixed_precision stores weights of two bytes",
-           "leave out one of the two"});
-    }
+  if (syntax.autocast) model.autocast = syntax.autocast->value;
+  if (!syntax.training && syntax.parallel && syntax.parallel->is_map()) {
+    check_keys_of_training(*syntax.document, *syntax.parallel, faults);
   }
+  check_types_of_model(syntax, model, faults);
   const CommFusions& fusion = model.parallel.comm_fusion;
   if (fusion.asks_for_some() && !model.training) {
     faults.push_back({*fusion.place,

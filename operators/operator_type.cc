@@ -82,6 +82,10 @@ Attributes complete_attributes(const OperatorType& type, const Attributes& given
       throw InputError(SourcePlace{}, "attribute {} of {} is {}; expected {}", spec.name, type.name,
                        to_string(at->second), kind_text(spec.kind));
     }
+    if (spec.least && std::get<double>(value) < *spec.least) {
+      throw InputError(SourcePlace{}, "attribute {} of {} is {}; expected at least {}", spec.name, type.name,
+                       to_string(at->second), *spec.least);
+    }
   }
   for (const auto& [name, value] : given) {
     if (result.contains(name)) continue;

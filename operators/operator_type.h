@@ -32,6 +32,7 @@ struct AttributeSpec {
   AttributeKind kind = AttributeKind::kInteger;
   std::optional<Attribute> default_value;  // nothing: must be given
   std::string description;
+  std::optional<double> least = std::nullopt;  // of a number; nothing: any
 };
 
 /// One phase of an operator whose normalised factor is sharded: an ordinary operator whose factors have the names of

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/folded_names.h"
 #include "graph/written_attention.h"
 #include "model/syntax/settings_table.h"
 #include "planner/micro_batch_notices.h"
@@ -31,7 +32,12 @@ std::vector<std::string> per_device_notices(const OperatorGraph& graph, const Pa
                     own.size() > named ? fmt::format(" and {} more", own.size() - named) : ""));
   }
   if (parallel.local_batch_norm && graph.is_training()) {
-    notices.push_back("batch normalisation is over each device's part of the batch, also in the proof's reference");
+    const bool has_any = std::ranges::any_of(graph.operators(), [&](const GraphOperator& op) {
+      return graph.operations()[op.operation].type->name.starts_with("BatchNorm");
+    });
+    notices.push_back(has_any
+                          ? "batch normalisation is over each device's part of the batch, also in the proof's reference"
+                          : "batch_norm: local has no effect: the model has no batch normalisation");
   }
   return notices;
 }
@@ -49,8 +55,8 @@ std::optional<std::string> attention_as_written(const OperatorGraph& forward, co
   }
   if (count == 0) return std::nullopt;
   return fmt::format(
-      "attention: fused leaves the attention around {}{} as written, since {} has a strategy or recompute of its own; "
-      "give these to what it reads and to its readers",
+      "attention: fused leaves the attention around {}{} as written, since {} has a strategy, recompute or another key "
+      "of its own; give these to what it reads and to its readers, or to the block around it",
       softmax, count > 1 ? fmt::format(" and {} more", count - 1) : "", decided);
 }
 
@@ -95,14 +101,23 @@ std::vector<std::string> idle_recomputation(const Model& model, const OperatorGr
   if (!model.training || !planned.is_training()) return notices;
   std::set<std::string> marked, recomputed;  // blocks
   for (const GraphOperator& op : planned.operators()) {
+    if (op.is_inserted && op.recompute_scope == op.name) continue;  // a cast: it goes with the operator that reads it
     if (op.pass == Pass::kForward && !op.is_copy && !op.recompute_scope.empty()) marked.insert(op.recompute_scope);
     if (op.is_copy) recomputed.insert(planned.operators()[*op.forward].recompute_scope);
   }
-  for (const std::string& pattern : model.training->recompute) {
+  const auto add_if_idle = [&](const std::string& pattern) {
     const auto is_of_it = [&](const std::string& block) { return matches_name(pattern, block); };
-    if (std::ranges::none_of(marked, is_of_it) || std::ranges::any_of(recomputed, is_of_it)) continue;
+    if (std::ranges::none_of(marked, is_of_it) || std::ranges::any_of(recomputed, is_of_it)) return;
     notices.push_back(fmt::format("recompute: {} has no effect: the backward pass reads nothing of it", pattern));
+  };
+  for (const std::string& pattern : model.training->recompute) add_if_idle(pattern);
+  // Those that are marked beside the block or operator: the copies of a repeat together.
+  std::set<std::string> beside;
+  for (const std::string& block : marked) {
+    const auto names_it = [&](const std::string& pattern) { return matches_name(pattern, block); };
+    if (std::ranges::none_of(model.training->recompute, names_it)) beside.insert(folded_name(block));
   }
+  for (const std::string& pattern : beside) add_if_idle(pattern);
   return notices;
 }
 

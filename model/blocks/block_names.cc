@@ -4,6 +4,7 @@
 #include <map>
 #include <queue>
 
+#include "model/blocks/built_in_blocks.h"
 #include "operators/catalogue.h"
 
 // Names are resolved before anything has a type, so that a misspelt name is reported once, where it stands, and not as
@@ -327,7 +328,8 @@ class NameResolver {
   /// Whether what a line reads is missing, so that it might be anything.
   static bool lacks_inputs(const OperatorSyntax& op) {
     if (op.type.text.empty()) return true;
-    if (op.is_block || !op.in.empty()) return false;
+    if (!op.in.empty()) return false;
+    if (op.is_block) return op.in_place.line > 0 || find_built_in_block(op.type.text) != nullptr;  // `in: []`, or no in
     const OperatorType* type = find_operator_type(op.type.text);
     return type == nullptr || type->signature.operands.size() > type->signature.num_optional;
   }

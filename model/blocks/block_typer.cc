@@ -63,6 +63,8 @@ void BlockTyper::set_outputs() {
 
 void BlockTyper::note_unchecked(std::size_t index, std::vector<std::string>& unchecked) {
   operators_[index].is_unchecked = true;
+  const OperatorSyntax& op = block_.operators[index];
+  if (!op.type.text.empty()) op.is_block ? call_typer_.check_line(op) : operator_typer_.check_line(op);
   for (const NameSource& source : names_.operands[index]) {
     if (source.kind != NameSource::Kind::kOperator) continue;
     const OperatorState& before = operators_[source.index];

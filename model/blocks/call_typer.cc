@@ -8,11 +8,32 @@
 #include "operators/catalogue.h"
 
 namespace shardplan {
+namespace {
 
-std::optional<BlockUse> CallTyper::find_block(const OperatorSyntax& call, std::vector<TensorType> inputs) {
+/// The dims that a use of the block gives.
+std::vector<AttributeSpec> given_dims(const BlockSyntax& block) {
+  std::vector<AttributeSpec> specs;
+  for (const BlockDim& dim : block.dims) {
+    if (dim.kind != BlockDim::Kind::kGiven) continue;
+    AttributeSpec spec;
+    spec.name = dim.name.text;
+    spec.kind = AttributeKind::kInteger;
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+}  // namespace
+
+CallTyper::FoundBlock CallTyper::find_name(const OperatorSyntax& call) {
+  FoundBlock result;
   const auto found = file_.blocks.find(call.type.text);
-  const BuiltInBlock* built_in = found == file_.blocks.end() ? find_built_in_block(call.type.text) : nullptr;
-  if (found == file_.blocks.end() && !built_in) {
+  if (found != file_.blocks.end()) {
+    result.of_file = &found->second;
+  } else {
+    result.built_in = find_built_in_block(call.type.text);
+  }
+  if (result.of_file == nullptr && result.built_in == nullptr) {
     std::vector<std::string> known;
     for (const auto& [name, block] : file_.blocks) known.push_back(name);
     for (const BuiltInBlock& block : built_in_blocks()) known.push_back(block.name);
@@ -24,9 +45,23 @@ std::optional<BlockUse> CallTyper::find_block(const OperatorSyntax& call, std::v
                 fmt::format("{}: no block '{}'{}", faults_.name(call.name.text), call.type.text,
                             nearest.empty() || is_operator ? "" : fmt::format("; did you mean '{}'?", nearest)),
                 is_operator ? fmt::format("{} is an operator: op: {}", behind_dot, behind_dot) : "");
-    return std::nullopt;
   }
-  std::optional<BlockUse> use = built_in ? built_in_block(call, *built_in, inputs) : file_block(call, found->second);
+  return result;
+}
+
+void CallTyper::check_line(const OperatorSyntax& call) {
+  const FoundBlock found = find_name(call);
+  if (found.built_in == nullptr && found.of_file == nullptr) return;
+  const std::vector<AttributeSpec> specs =
+      found.built_in != nullptr ? found.built_in->options : given_dims(*found.of_file->syntax);
+  read_attributes(call, specs, call_keys(), *block_.document, tensors_.dims(), faults_);
+}
+
+std::optional<BlockUse> CallTyper::find_block(const OperatorSyntax& call, std::vector<TensorType> inputs) {
+  const FoundBlock found = find_name(call);
+  if (found.built_in == nullptr && found.of_file == nullptr) return std::nullopt;
+  std::optional<BlockUse> use =
+      found.built_in != nullptr ? built_in_block(call, *found.built_in, inputs) : file_block(call, *found.of_file);
   if (!use) return std::nullopt;
   if (inputs.size() != use->block.syntax->inputs.size()) {
     report_wrong_count(call, use->block.syntax->inputs.size(), faults_);
@@ -38,14 +73,7 @@ std::optional<BlockUse> CallTyper::find_block(const OperatorSyntax& call, std::v
 }
 
 std::optional<BlockUse> CallTyper::file_block(const OperatorSyntax& call, const UsableBlock& block) {
-  std::vector<AttributeSpec> specs;
-  for (const BlockDim& dim : block.syntax->dims) {
-    if (dim.kind != BlockDim::Kind::kGiven) continue;
-    AttributeSpec spec;
-    spec.name = dim.name.text;
-    spec.kind = AttributeKind::kInteger;
-    specs.push_back(std::move(spec));
-  }
+  const std::vector<AttributeSpec> specs = given_dims(*block.syntax);
   const std::optional<Attributes> attributes =
       read_attributes(call, specs, call_keys(), *block_.document, tensors_.dims(), faults_);
   if (!attributes) return std::nullopt;

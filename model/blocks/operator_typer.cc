@@ -41,6 +41,10 @@ std::string describe_inputs(const OperatorSyntax& op, const std::vector<TensorTy
 
 const OperatorType* OperatorTyper::find_type(const OperatorSyntax& op, const std::vector<TensorType>& operands) {
   if (const OperatorType* type = file_.custom_operators.find(op.type.text, operands, file_.builder)) return type;
+  return find_in_catalogue(op);
+}
+
+const OperatorType* OperatorTyper::find_in_catalogue(const OperatorSyntax& op) {
   const OperatorType* type = find_operator_type(op.type.text);
   if (type && !type->is_internal) return type;
   std::vector<std::string> known = file_.custom_operators.names();
@@ -51,6 +55,14 @@ const OperatorType* OperatorTyper::find_type(const OperatorSyntax& op, const std
   faults_.add(op.type.place, fmt::format("{}: no operator '{}'{}", faults_.name(op.name.text), op.type.text,
                                          nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
   return nullptr;
+}
+
+void OperatorTyper::check_line(const OperatorSyntax& op) {
+  const std::vector<std::string> own = file_.custom_operators.names();
+  if (std::ranges::find(own, op.type.text) != own.end()) return;
+  const OperatorType* type = find_in_catalogue(op);
+  if (type == nullptr || is_communication(*type)) return;
+  read_attributes(op, type->attributes, operator_keys(), *block_.document, tensors_.dims(), faults_);
 }
 
 std::optional<Operation> OperatorTyper::make(const OperatorSyntax& op, const std::vector<TensorType>& operands) {

@@ -25,12 +25,17 @@ class OperatorTyper {
   /// Nothing after faults.
   std::optional<BlockTemplate::Item> type(const OperatorSyntax& op, const std::vector<Value>& operands);
 
+  /// What is wrong with a line whatever its inputs are: its operator and its attributes.
+  void check_line(const OperatorSyntax& op);
+
   /// The value that `rest` names behind an operator ("" or "mask" of `drop.mask`); nothing after a fault.
   std::optional<Value> result_of(const BlockTemplate::Item& item, const NameSource& source, const SourcePlace& place,
                                  const std::string& where);
 
  private:
   const OperatorType* find_type(const OperatorSyntax& op, const std::vector<TensorType>& operands);
+  /// One that is not the file's own; null, with a fault, if there is none.
+  const OperatorType* find_in_catalogue(const OperatorSyntax& op);
   std::optional<Operation> make(const OperatorSyntax& op, const std::vector<TensorType>& operands);
   std::optional<std::vector<std::string>> result_names(const OperatorSyntax& op, const Operation& operation);
   bool check_shape(const OperatorSyntax& op, const Operation& operation);

@@ -154,11 +154,12 @@ class SyntaxReader {
   }
 
  private:
-  /// Tensors or blocks without operators of the file plan as a model that computes nothing.
+  /// A file without operators would plan as a model that computes nothing.
   void check_has_operators(const YamlNode& root, const ModelSyntax& model) {
     const BlockSyntax& body = model.body;
     const bool has_any = !model.blocks.empty() || !body.inputs.empty() || !body.parameters.empty();
-    if (!has_any || !body.operators.empty() || (root.find("operators") && !root.find("operators")->is_map())) return;
+    if (!has_any && !faults_.empty()) return;  // it may be no model at all
+    if (!body.operators.empty() || (root.find("operators") && !root.find("operators")->is_map())) return;
     const std::string use = model.blocks.empty() ? "y: {op: ReLU, in: x}"
                                                  : fmt::format("y: {{block: {}, in: x}}", model.blocks[0].name.text);
     fault(root,

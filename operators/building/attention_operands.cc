@@ -20,8 +20,18 @@ double sum_of_smaller(std::int64_t first, std::int64_t last, std::int64_t most) 
   return first > last ? 0 : up_to(last) - up_to(first - 1);
 }
 
-/// The number of pairs of a query and a key that it sees, for the last `queries` and the first `keys` of all: what the
-/// busiest device has. The first query is at position `first`, as the keys count from 0.
+/// The number of pairs of a query and one of `keys` keys less than `window` positions away; the queries are at the positions
+/// from `begin`, the keys at those from 0. Of the keys, min(i, keys) are at positions below i.
+double pairs_in_window(std::int64_t begin, std::int64_t queries, std::int64_t keys, std::int64_t window) {
+  const auto below = [&](std::int64_t first, std::int64_t last) {
+    return sum_of_smaller(std::max<std::int64_t>(first, 1), last, keys);
+  };
+  const std::int64_t last = begin + queries - 1;
+  return below(begin + window, last + window) - below(begin - window + 1, last - window + 1);
+}
+
+/// The number of pairs of a query and a key that it sees, for `queries` and `keys` of all (of causal ones the last queries
+/// and the first keys): what the busiest device has. The first query is at position `first`, as the keys count from 0.
 double busiest_pairs(const Operation& operation, const AttentionSizes& all, std::int64_t first, std::int64_t queries,
                      std::int64_t keys) {
   const std::int64_t window = operation.integer("window");
@@ -30,8 +40,12 @@ double busiest_pairs(const Operation& operation, const AttentionSizes& all, std:
     const std::int64_t last = first + all.queries;
     return sum_of_smaller(last - queries + 1, last, window > 0 ? std::min(most, window) : most);
   }
-  // For a window, the busiest piece of keys is the one that contains it.
-  return static_cast<double>(queries) * static_cast<double>(window > 0 ? std::min(most, 2 * window - 1) : most);
+  const double all_pairs = static_cast<double>(queries) * static_cast<double>(most);
+  if (window == 0) return all_pairs;
+  // The queries in the middle of the keys see the most of them; the busiest piece of keys is the one that contains their
+  // window.
+  const std::int64_t middle = std::clamp((all.keys - queries) / 2, first, first + all.queries - queries);
+  return std::min(all_pairs, pairs_in_window(middle, queries, all.keys, std::min(window, all.queries + all.keys)));
 }
 
 /// Positions are given for two reasons: so that all devices have equally many pairs (zigzag or striped context

@@ -24,6 +24,10 @@ AttributeSpec list(std::string name, std::optional<std::vector<std::int64_t>> de
   return {std::move(name), AttributeKind::kList, default_value, std::move(description)};
 }
 
-AttributeSpec epsilon(double default_value) { return number("epsilon", default_value, "added to the variance"); }
+AttributeSpec epsilon(double default_value) {
+  AttributeSpec spec = number("epsilon", default_value, "added to the variance");
+  spec.least = 0;
+  return spec;
+}
 
 }  // namespace shardplan

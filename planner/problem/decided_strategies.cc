@@ -11,6 +11,10 @@ namespace shardplan {
 
 namespace {
 
+bool uses_strategies(ParallelMode mode) {
+  return mode == ParallelMode::kAutoParallel || mode == ParallelMode::kSemiAutoParallel;
+}
+
 /// The pieces, with each axis that strategies divide otherwise divided as they do. It stays as it is if some of their
 /// parts of it overlap.
 std::vector<AxisRef> as_strategies_divide(const std::vector<AxisRef>& pieces, const UserStrategies& strategies,
@@ -50,6 +54,12 @@ std::vector<AxisRef> as_strategies_divide(const std::vector<AxisRef>& pieces, co
 
 DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
                                      const SearchPieces& search, const std::string& strategy_file) {
+  if (!strategy_file.empty() && !uses_strategies(model.parallel.parallel_mode)) {
+    throw InputError(model.parallel.parallel_mode_place,
+                     "parallel_mode: it uses no strategies, but those of {} are given; they are for auto_parallel and "
+                     "semi_auto_parallel",
+                     strategy_file);
+  }
   const auto named = [&](const std::vector<AxisRef>& pieces) {
     DecidedStrategies result;
     result.pieces = pieces;

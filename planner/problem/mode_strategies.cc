@@ -104,6 +104,7 @@ class ModeDecisions {
                 const std::vector<AxisRef>& pieces, std::vector<std::string>& notices)
       : decided_(decided),
         parallel_(model.parallel),
+        gradient_dtype_(model.training ? model.training->gradient_dtype : std::nullopt),
         graph_(graph),
         mesh_(mesh),
         pieces_(pieces),
@@ -143,6 +144,9 @@ class ModeDecisions {
           "it the sum is reduced once",
           graph_.micro_batches()));
     }
+    if (parallel_.gradient_fp32_sync && graph_.is_training() && !has_short_gradients()) {
+      notices_.push_back("gradient_fp32_sync says nothing here: no gradient of a parameter has two bytes");
+    }
     for (const OperatorId op : graph_.operators().ids()) {
       const GraphOperator& info = graph_.operators()[op];
       if (info.is_copy || !decided_.operators[op].empty()) continue;  // a copy has its original's strategy
@@ -170,6 +174,15 @@ class ModeDecisions {
       natural_[info.results[i]] = result_layout(graph_.operation(op), strategy, mesh_, i);
     }
     decided_.operators[op] = {std::move(strategy)};
+  }
+
+  /// Whether a parameter that is trained, or its gradient by `gradient_dtype`, has less than the four bytes of f32.
+  bool has_short_gradients() const {
+    return gradient_dtype_ || std::ranges::any_of(graph_.tensors(), [](const GraphTensor& tensor) {
+             if (tensor.kind != TensorKind::kParameter || !tensor.requires_grad) return false;
+             const bool is_short = element_bytes(tensor.type.dtype) < element_bytes(DataType::kF32);
+             return is_short || (tensor.pins && tensor.pins->gradient_dtype);
+           });
   }
 
   // ---- forward ------------------------------------------------------------------------------------------------------
@@ -539,6 +552,7 @@ class ModeDecisions {
 
   UserStrategies& decided_;
   const ParallelOptions& parallel_;
+  const std::optional<DataType> gradient_dtype_;  // of all parameters
   const OperatorGraph& graph_;
   const DeviceMesh& mesh_;
   const std::vector<AxisRef>& pieces_;

@@ -106,6 +106,17 @@ TEST(Float8Test, WithAutocastTheyReadWhatItCasts) {
   EXPECT_EQ(dtype_of(graph, "layers.0.a.matmul"), "bf16");
 }
 
+TEST(Float8Test, WithAutocastInInferenceWeightsAreStoredInFloat8) {
+  std::string text = kTwoLayers;
+  text.erase(text.find("loss: loss\n"));
+  const OperatorGraph graph = read_model_text("shardplan: 1\nautocast: bf16\nfp8: [layers]\n" + text, "f.yaml").graph;
+  EXPECT_EQ(dtype_of(graph, "layers.0.a.weight"), "f8e4m3");
+  EXPECT_EQ(read_by(graph, "layers.0.a.matmul"), "layers.0.norm.rms_norm.bf16.f8e4m3 layers.0.a.weight");
+  EXPECT_EQ(dtype_of(graph, "layers.0.a.weight.bf16"), "no such tensor");
+  EXPECT_EQ(dtype_of(graph, "layers.0.a.matmul"), "bf16");
+  EXPECT_EQ(dtype_of(graph, "head.weight"), "f32");
+}
+
 /// A stack of experts is one weight; a product of two activations has none.
 TEST(Float8Test, OnlyProductsOfWeightsAreMeant) {
   const OperatorGraph graph = read_marked("inner", R"(

@@ -46,6 +46,18 @@ TEST(Int8WeightsTest, MarkedWeightsAreStoredInAByteAndWidened) {
   EXPECT_EQ(graph.tensor(graph.operators()[product].operands[1]).name, "layers.1.up.weight.bf16");
 }
 
+TEST(Int8WeightsTest, WithAutocastTheyAreWidenedToItsType) {
+  std::string text = kForward;
+  text.replace(text.find("dtype: bf16"), 11, "autocast: bf16");
+  const OperatorGraph graph = read_model_text(text + "int8_weights: [\"layers.*\"]\n", "i.yaml").graph;
+  EXPECT_EQ(stored_type(graph, "layers.0.up.weight"), "i8");
+  EXPECT_EQ(stored_type(graph, "layers.0.up.weight.bf16"), "bf16");
+  EXPECT_FALSE(graph.find_tensor("layers.0.up.weight.f32"));
+  const OperatorId cast = *graph.find_operator("layers.0.up.weight.bf16");
+  EXPECT_EQ(graph.operation(cast).operands[0].dtype, DataType::kI8);
+  EXPECT_EQ(stored_type(graph, "shared"), "f32");
+}
+
 TEST(Int8WeightsTest, WhatElseReadsAWeightKeepsItWide) {
   EXPECT_EQ(stored_type(stored_narrow("again"), "shared"), "bf16");
 }

@@ -36,7 +36,7 @@ TEST(CommFusionOptionsTest, ReadsTheModes) {
             (CommFusion{Mode::kIndex, Bytes{64} << 20, {20, 35}}));
   EXPECT_EQ(read_map("reducescatter: {mode: best}").fusions.reduce_scatter.mode, Mode::kBest);
   EXPECT_EQ(read_map("openstate: true").fusions.reduce_scatter.mode, Mode::kSize);
-  const CommFusions none = read_map("openstate: False, allgather: {mode: auto}").fusions;
+  const CommFusions none = read_map("openstate: False").fusions;
   for (const CommFusion& fusion : {none.all_reduce, none.all_gather, none.reduce_scatter}) {
     EXPECT_EQ(fusion.mode, Mode::kNone);
   }
@@ -67,6 +67,9 @@ TEST(CommFusionOptionsTest, RefusesWhatMindSporeRefuses) {
       "m.yaml:1:15: error: parallel: comm_fusion: allreduce: mode is missing; expected auto, size, index or best");
   EXPECT_EQ(fault("openstate: 1"),
             "m.yaml:1:26: error: parallel: comm_fusion: openstate is '1'; expected true or false");
+  EXPECT_EQ(fault("openstate: false, allgather: {mode: auto}"),
+            "m.yaml:1:26: error: parallel: comm_fusion: openstate: false joins nothing, but a kind says how\n"
+            "    keep one of them");
   EXPECT_EQ(fault("broadcast: {mode: auto}"),
             "m.yaml:1:15: error: parallel: comm_fusion: unknown key 'broadcast'\n"
             "    openstate, allreduce, allgather or reducescatter");

@@ -142,6 +142,39 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
 }
 
+TEST(ModelOptionsTest, KeysOfTrainingNeedTraining) {
+  const std::string mode = "parallel_mode: data_parallel, ";
+  for (const std::string key : {"gradients_mean: false", "gradient_fp32_sync: false", "gradient_fp32_sync: true",
+                                "zero: 0", "zero: 3", "enable_parallel_optimizer: true", "gather_again: false",
+                                "gradient_accumulation_shard: true", "keep_out_strategy: false"}) {
+    EXPECT_EQ(faults_of_parallel(mode + key),
+              fmt::format("m.yaml:4:{}: error: parallel: {} is of training, and the file has no training section\n"
+                          "    training: {{optimizer: sgd}} trains the model",
+                          12 + mode.size() + key.find(':') + 2, key.substr(0, key.find(':'))));
+  }
+  for (const char* key : {"gradients_mean: true", "enable_parallel_optimizer: false", "keep_out_strategy: true"}) {
+    EXPECT_EQ(faults_of_parallel(mode + key), "");  // what holds anyway
+  }
+}
+
+TEST(ModelOptionsTest, WeightsThatAreWholeAreNotGathered) {
+  EXPECT_EQ(faults_of_parallel("parallel_mode: data_parallel, reshard_after_forward: false"),
+            "m.yaml:4:65: error: parallel: reshard_after_forward is of weights in pieces, but data_parallel without "
+            "zero: 3 leaves them whole");
+}
+
+TEST(ModelOptionsTest, OneKeySaysTheTypeOfTheModel) {
+  const auto faults = [](const std::string& dtype) {
+    return faults_of("shardplan: 1\n" + dtype +
+                     "inputs: {x: [8]}\noperators: {a: {op: ReduceSum, in: x}}\nloss: a\n"
+                     "training: {optimizer: sgd, mixed_precision: f16}\n");
+  };
+  EXPECT_EQ(faults("dtype: bf16\n"),
+            "m.yaml:6:45: error: training: mixed_precision is f16, but dtype of the file is bf16\n"
+            "    keep one of them, or dtype: f32");
+  for (const char* dtype : {"", "dtype: f32\n", "dtype: f16\n"}) EXPECT_EQ(faults(dtype), "") << dtype;
+}
+
 TEST(ModelOptionsTest, KeysThatTheOptimizerIgnoresAreRefused) {
   const auto faults_of_training = [](const std::string& options) {
     return faults_of("shardplan: 1\ninputs: {x: [8]}\noperators: {a: {op: ReduceSum, in: x}}\nloss: a\ntraining: {" +

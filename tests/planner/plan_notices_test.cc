@@ -125,6 +125,33 @@ TEST(PlanNoticesTest, RecomputationBelowAllThatIsTrainedHasNoEffect) {
             std::vector<std::string>{"recompute: low.* has no effect: the backward pass reads nothing of it"});
 }
 
+TEST(PlanNoticesTest, RecomputationIsWithoutEffectWhereverItIsAskedFor) {
+  const auto notices = [](const std::string& of_y, const std::string& of_z) {
+    const Model model = read_model_text(
+        "shardplan: 1\ninputs: {x: [4, 8]}\nblocks:\n  layer:\n    inputs: {x: [4, 8]}\n    operators:\n"
+        "      a: {block: nn.Dense, in: x, out_channels: 8}\n      y: {op: GeLU, in: a" +
+            of_y + "}\n      z: {op: Add, in: [y, x]" + of_z +
+            "}\n    outputs: [z]\noperators:\n  layers: {block: layer, in: x, repeat: 2}\n"
+            "  loss: {op: ReduceMean, in: layers}\nloss: loss\ntraining: {optimizer: sgd}\n",
+        "m.yaml");
+    return model_notices(model, planned_graph(model));
+  };
+  // The Add alone reads what the GeLU returns, and its gradient needs no operands.
+  EXPECT_EQ(notices(", recompute: true", ""),
+            std::vector<std::string>{"recompute: layers.*.y has no effect: the backward pass reads nothing of it"});
+  EXPECT_TRUE(notices("", ", recompute: true").empty());  // the next layer's product reads it
+}
+
+TEST(PlanNoticesTest, LocalBatchNormalisationNeedsOne) {
+  const Model model = read_model_text(
+      "shardplan: 1\ninputs: {x: [8, 8]}\noperators:\n  y: {block: nn.Dense, in: x, out_channels: 8}\n"
+      "  loss: {op: ReduceMean, in: y}\nloss: loss\ntraining: {optimizer: sgd}\n"
+      "parallel: {parallel_mode: data_parallel, batch_norm: local}\n",
+      "m.yaml");
+  EXPECT_EQ(model_notices(model, planned_graph(model, 8)),
+            std::vector<std::string>{"batch_norm: local has no effect: the model has no batch normalisation"});
+}
+
 TEST(PlanNoticesTest, IndicesBeyondTheLastGradientHaveNoEffect) {
   const OperatorGraph graph = graph_of({}, true);
   const ParallelProgram program;  // no gradient is summed

@@ -66,6 +66,13 @@ TEST_F(StrategyFileTest, WhatIsNamedKeepsItsStrategy) {
   EXPECT_TRUE(loaded.is_user_strategy[*loaded.graph->find_operator("act")]);
 }
 
+TEST_F(StrategyFileTest, ModesWithoutStrategiesTakeNone) {
+  write_file(path_, strategy_file_text(plan(kDense, Level::kRatio, false)));
+  EXPECT_EQ(fault(replaced(kDense, "parallel: {", "parallel: {parallel_mode: data_parallel, ")),
+            "m.yaml:11:27: error: parallel_mode: it uses no strategies, but those of " + path_ +
+                " are given; they are for auto_parallel and semi_auto_parallel");
+}
+
 TEST_F(StrategyFileTest, WhatIsNotNamedIsSearched) {
   write_file(path_, R"({"schema": "shardplan.strategies/1", "mesh": "dp=2, mp=4",
  "operators": {"act": {"factors": {}}}})");

@@ -141,7 +141,7 @@ TEST(CommFusionTest, AnIndexBeyondTheLastGradientIsNoticed) {
 }
 
 TEST(CommFusionTest, OpenstateFalseJoinsNothing) {
-  EXPECT_TRUE(Planned(model_text(fusion("openstate: false, allreduce: {mode: auto}"))).buckets().empty());
+  EXPECT_TRUE(Planned(model_text(fusion("openstate: false"))).buckets().empty());
   EXPECT_FALSE(Planned(model_text(fusion("openstate: true"))).buckets().empty());
 }
 
@@ -150,9 +150,6 @@ TEST(CommFusionTest, EqualIdsOfBlocksAndParametersAreJoinedAndZeroIsNot) {
   EXPECT_EQ(planned.buckets(),
             (Names{{"c.bias", "c.weight", "d.bias", "d.weight"}, {"a.bias", "a.weight", "b.bias", "b.weight"}}));
   EXPECT_TRUE(is_proven(fusion("allreduce: {mode: auto}"), ", comm_fusion: 5", ", comm_fusion: 0"));
-  // In every mode, even where nothing else is joined.
-  const Planned only(model_text(fusion("openstate: false"), ", comm_fusion: 5", ""));
-  EXPECT_EQ(only.buckets(), (Names{{"a.bias", "a.weight", "b.bias", "b.weight"}}));
 }
 
 TEST(CommFusionTest, TheParallelOptimizersScattersAndGathersAreJoined) {

@@ -150,6 +150,31 @@ TEST_F(AttentionTest, CountsThePairsThatSeeEachOther) {
   EXPECT_EQ(whole_flops(attention({{"causal", true}, {"window", std::int64_t{1}}}, x, x, x)), all / 64);
 }
 
+/// Without a causal mask, counted pair by pair; in pieces, as many as the busiest of all runs of so many queries.
+TEST_F(AttentionTest, AWindowIsShorterAtTheEnds) {
+  for (const std::int64_t keys : {16, 24}) {
+    for (const std::int64_t window : {1, 3, 9, 16, 40}) {
+      const Attributes attributes = {{"window", window}};
+      const Operation operation = attention(attributes, {1, 1, 16, 8}, {1, 1, keys, 8}, {1, 1, keys, 8});
+      for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
+        std::int64_t most = 0;
+        for (std::int64_t first = 0; first + queries <= 16; ++first) {
+          std::int64_t pairs = 0;
+          for (std::int64_t i = first; i < first + queries; ++i) {
+            for (std::int64_t j = 0; j < keys; ++j) pairs += std::abs(i - j) < window ? 1 : 0;
+          }
+          most = std::max(most, pairs);
+        }
+        std::vector<std::int64_t> extents;
+        for (const Factor& factor : operation.rule.factors) extents.push_back(factor.size);
+        extents[*operation.rule.find("s")] = queries;
+        EXPECT_DOUBLE_EQ(flops(operation, extents) / (4 * 8), static_cast<double>(most))
+            << keys << " keys, window " << window << ", " << queries << " queries";
+      }
+    }
+  }
+}
+
 /// The last of four pieces of a causal sequence sees most pairs; dealt in zigzag all see as many. Counted pair by pair.
 TEST_F(AttentionTest, PositionsBalanceCausalWork) {
   for (const std::int64_t window : {0, 1, 5, 20}) {
