@@ -100,7 +100,10 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   redistribution_options_.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options_);
   for (const OperatorId op : graph_->operators().ids()) {
-    is_user_strategy_.push_back(!graph_->operators()[op].strategy->in.empty() || decided.is_loaded[op]);
+    const GraphOperator& named = graph_->operators()[op];
+    // A border has one layout, which is also given by that of its result.
+    const bool is_given = !named.strategy->in.empty() || (!named.border_of.empty() && !named.strategy->out.empty());
+    is_user_strategy_.push_back(is_given || decided.is_loaded[op]);
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
                                      model_->parallel.reshard_after_forward);
