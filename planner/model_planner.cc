@@ -215,7 +215,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   }
   if (plan.status == PlanStatus::kNoPlanFound) plan.status = PlanStatus::kFeasible;
   if (search.is_out_of_time() && plan.status != PlanStatus::kOptimal) {
-    add_notice(plan.notices, out_of_time_notice(options_.time_limit));
+    note_out_of_time(plan);
   }
 
   if (start && *found.choice == *start && plan.status != PlanStatus::kOptimal && search_name != kDefaultSearch) {

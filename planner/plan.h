@@ -143,6 +143,7 @@ struct Plan {
   std::vector<TriedShape> tried_shapes;  // of `mesh: auto`, in the order of the trials; `bound` then covers all of them
   std::vector<StageStatistics> statistics;  // what the search did
   std::vector<std::string> notices;
+  bool ended_early = false;  // a time limit or an interruption ended the search
 
   /// The time span of each instruction's first run.
   std::vector<OverlappedTimeline::Span> spans() const;

@@ -154,8 +154,15 @@ void add_notice(std::vector<std::string>& notices, std::string text) {
   if (std::find(notices.begin(), notices.end(), text) == notices.end()) notices.push_back(std::move(text));
 }
 
-std::string out_of_time_notice(double seconds) {
-  return fmt::format("the time limit of {:g} s ended the search: this is the best plan so far", seconds);
+void note_out_of_time(Plan& plan) {
+  plan.ended_early = true;
+  add_notice(plan.notices, fmt::format("the time limit of {:g} s ended the search: this is the best plan so far",
+                                       plan.options.time_limit));
+}
+
+void note_interruption(Plan& plan) {
+  plan.ended_early = true;
+  add_notice(plan.notices, "interrupted: this is the best plan so far");
 }
 
 }  // namespace shardplan

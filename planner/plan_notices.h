@@ -6,6 +6,7 @@
 
 #include "graph/operator_graph.h"
 #include "model/model.h"
+#include "planner/plan.h"
 #include "program/parallel_program.h"
 
 namespace shardplan {
@@ -34,7 +35,8 @@ std::optional<std::string> unused_fusion_index(const ParallelProgram& program, c
 /// Adds a notice unless it is already there.
 void add_notice(std::vector<std::string>& notices, std::string text);
 
-/// That the limit, in seconds, ended the search.
-std::string out_of_time_notice(double seconds);
+/// That the time limit, or an interruption, ended the search for the plan: a notice, and `ended_early`.
+void note_out_of_time(Plan& plan);
+void note_interruption(Plan& plan);
 
 }  // namespace shardplan

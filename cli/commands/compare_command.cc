@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "planner/level_comparison.h"
+#include "planner/plan_notices.h"
 #include "report/html/html_report.h"
 #include "report/plan/compare_report.h"
 
@@ -24,6 +27,23 @@ struct CompareArguments {
   std::string html;  // a file; empty: none
   bool json = false;
 };
+
+/// What the searches noted, with the plans that it is about: "level 0, level 1: the time limit of 1 s ended ...".
+void say_search_notices(const ModelPlanner& planning, const std::vector<ComparedPlan>& rows) {
+  std::vector<std::pair<std::string, std::string>> found;  // text, names
+  for (const ComparedPlan& row : rows) {
+    if (row.plan == nullptr) continue;
+    for (const std::string& text : search_notices(planning, *row.plan)) {
+      const auto known = std::ranges::find(found, text, &std::pair<std::string, std::string>::first);
+      if (known == found.end()) {
+        found.emplace_back(text, row.name);
+      } else {
+        known->second += ", " + row.name;
+      }
+    }
+  }
+  for (const auto& [text, names] : found) notice(fmt::format("notice: {}: {}", names, text));
+}
 
 const char* end_of_search() {
   return interrupt_token().stop_requested() ? "the interruption" : "a limit ended the search";
@@ -51,7 +71,11 @@ int run(CompareArguments arguments) {
     add(fmt::format("level {}", number_of(level)), std::move(found[static_cast<std::size_t>(number_of(level))]));
   }
   add("propagation", std::move(found.back()));
-  if (with_mindspore) add("mindspore", planning->mindspore_plan(options.level, options.search, interrupt_token()));
+  if (with_mindspore) {
+    Plan plan = planning->mindspore_plan(options.level, options.search, interrupt_token());
+    if (interrupt_token().stop_requested()) note_interruption(plan);
+    add("mindspore", std::move(plan));
+  }
   const bool is_found = !rows.empty();
   if (!is_found) {
     plans.push_back(planning->smallest(interrupt_token()));
@@ -67,8 +91,11 @@ int run(CompareArguments arguments) {
   } else {
     baselines = {planning->data_parallel(Level::kSpeed), planning->stand_alone()};
   }
+  say_search_notices(*planning, rows);
   for (const Baseline& baseline : baselines) {
     rows.push_back(compared(baseline));
+    // The shortest step that data parallelism can have; `plan` shows it as ordered by the plan's level.
+    if (baseline.name == "data_parallel") rows.back().objective = to_string(Level::kSpeed);
     if (with_mindspore) rows.back().mindspore = planning->mindspore_value(baseline.strategies);
   }
   for (ComparedPlan& row : rows) {

@@ -22,6 +22,7 @@
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "planner/mesh_search.h"
+#include "planner/plan_notices.h"
 #include "planner/problem/strategy_file.h"
 #include "report/plan_file/plan_file.h"
 #include "solver/searches/search_list.h"
@@ -294,9 +295,9 @@ PlanningJob described_job(const PlanningArguments& arguments, const PlanFile* fi
   options.dims = changed.dims;
   options.strategies = changed.strategies;
   options.time_spent = elapsed_seconds();
-  for (const std::string& text : model->notices) notice(text);
-  for (const std::string& text : job.cluster.notices) notice(text);
-  for (const std::string& text : job.notices) notice(text);
+  for (const std::string& text : model->notices) notice("notice: " + text);
+  for (const std::string& text : job.cluster.notices) notice("notice: " + text);
+  for (const std::string& text : job.notices) notice("notice: " + text);
   if (model->local) throw WrittenPerDevice(model, job.cluster);
   return {std::move(model), job.cluster, std::move(options)};
 }
@@ -313,7 +314,7 @@ std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
   auto planner = naming_plan_file(job.embedded, [&] {
     return std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
   });
-  for (const std::string& text : planner->notices()) notice(text);
+  for (const std::string& text : planner->notices()) notice("notice: " + text);
   return planner;
 }
 
@@ -361,14 +362,8 @@ PreparedPlan plan_in_all_shapes(const PlanningJob& job) {
   ShapedPlan best = naming_plan_file(job.embedded, [&] {
     return plan_best_shape(job.model, job.cluster, job.options, interrupt_token(), report_progress);
   });
-  for (const std::string& text : best.planner->notices()) notice(text);
+  for (const std::string& text : best.planner->notices()) notice("notice: " + text);
   return {std::move(best.planner), std::move(best.plan)};
-}
-
-/// Prints notices of the planning; those of the model and of the planner itself were printed before.
-void say_notices(const PreparedPlan& prepared) {
-  const std::size_t known = prepared.plan.model->notices.size() + prepared.planning->notices().size();
-  for (std::size_t i = known; i < prepared.plan.notices.size(); ++i) notice(prepared.plan.notices[i]);
 }
 
 /// Saves the strategies if the options or the model say so.
@@ -458,6 +453,11 @@ std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments) 
   return make_planner(std::move(job));
 }
 
+std::vector<std::string> search_notices(const ModelPlanner& planning, const Plan& plan) {
+  const std::size_t known = plan.model->notices.size() + planning.notices().size();
+  return {plan.notices.begin() + static_cast<std::ptrdiff_t>(known), plan.notices.end()};
+}
+
 PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* files) {
   PreparedPlan result;
   const std::vector<std::string> given = options_of_plan(arguments);
@@ -470,7 +470,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* file
     result.plan = stored_plan(file, arguments.model, *result.planning);
     result.proof = file.proof;
     begin_phase("writing the answer", PhaseEnd::kBySelf);
-    say_notices(result);
+    for (const std::string& text : search_notices(*result.planning, result.plan)) notice("notice: " + text);
     save_strategies(arguments, result, files);
     return result;
   }
@@ -495,9 +495,9 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* file
   }
   begin_phase("writing the answer", PhaseEnd::kBySelf);
   if (interrupt_token().stop_requested() && result.is_found()) {
-    result.plan.notices.push_back("interrupted: this is the best plan so far");
+    note_interruption(result.plan);
   }
-  say_notices(result);
+  for (const std::string& text : search_notices(*result.planning, result.plan)) notice("notice: " + text);
   save_strategies(arguments, result, files);
   return result;
 }

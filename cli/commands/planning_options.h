@@ -84,6 +84,9 @@ Option html_option(std::string& file);
 /// InputError.
 std::unique_ptr<ModelPlanner> make_planning(const PlanningArguments& arguments);
 
+/// The plan's notices about its search; those of the model and of the planner were printed when the planner was made.
+std::vector<std::string> search_notices(const ModelPlanner& planning, const Plan& plan);
+
 /// A plan and its planner.
 struct PreparedPlan {
   std::unique_ptr<ModelPlanner> planning;

@@ -258,7 +258,7 @@ class ShortestStep {
     plan.overlapped_bound = std::min(least_, step);
     plan.is_bound_one_block_ahead = is_one_block_ahead_;
     if (deadline_.reached() == Limit::kTime && step > plan.overlapped_bound) {
-      add_notice(plan.notices, out_of_time_notice(plan.options.time_limit));
+      note_out_of_time(plan);
     }
     if (free_bound_) plan.free_bound = {Level::kSpeed, std::min(*free_bound_, step)};
     plan.statistics.push_back({"overlapped step",

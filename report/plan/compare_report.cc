@@ -106,6 +106,7 @@ std::vector<std::vector<TextTable::Cell>> figures(const std::vector<ComparedPlan
     if (has_mindspore) {
       rows.back().push_back(row.mindspore ? three_digits(row.mindspore->weighted_bytes() / weighted_size) : "-");
     }
+    if (row.ended_early) rows.back().push_back("*");
   }
   // The best of the plans that fit; a column of equal values has no best.
   const std::vector<std::function<double(const ComparedPlan&)>> badness{
@@ -209,6 +210,7 @@ ComparedPlan compared(std::string name, const Plan& plan) {
   row.time = plan.time;
   row.peak = plan.memory.peak;
   row.fits = plan.memory.peak <= plan.usable;
+  row.ended_early = plan.ended_early;
   row.gap = open_gap(plan);
   row.plan = &plan;
   return row;
@@ -260,7 +262,11 @@ std::string compare_report(const std::vector<ComparedPlan>& plans, const Compare
   columns[0] = columns[1] = columns.back() = Align::kLeft;
   TextTable table(columns);
   for (std::vector<TextTable::Cell>& row : rows) table.add(std::move(row));
-  text += table.to_string(2, options.colour) + '\n';
+  text += table.to_string(2, options.colour);
+  if (std::ranges::any_of(plans, &ComparedPlan::ended_early)) {
+    text += "  * the best so far: a time limit or an interruption ended the search\n";
+  }
+  text += '\n';
   if (first.program.workers > 1) {
     text += "  of the busiest worker: compute, communication, and exposed, which includes its waiting\n\n";
   }
@@ -288,6 +294,7 @@ std::string compare_json(const std::vector<ComparedPlan>& plans) {
                       {"repeated", to_seconds(row.time.repeated)}}},
                     {"peak_bytes", row.peak},
                     {"fits", row.fits},
+                    {"complete", !row.ended_early},
                     {"ratio", is_finite ? Json(*quotient) : Json(nullptr)},
                     {"gap", row.gap ? Json(*row.gap) : Json(nullptr)}});
     if (row.mindspore) rows.back()["mindspore_weighted_bytes"] = row.mindspore->weighted_bytes();

@@ -11,10 +11,11 @@ namespace shardplan {
 /// One row of `compare`: a plan, or a baseline with known figures only.
 struct ComparedPlan {
   std::string name;       // "level 0", "propagation", "data_parallel"
-  std::string objective;  // "ratio", "memory", "speed"; empty for baselines
+  std::string objective;  // "ratio", "memory", "speed": also by which level a baseline's order was made; may be empty
   StepTime time;
   Bytes peak = 0;
   bool fits = true;
+  bool ended_early = false;                 // a time limit or an interruption ended its search
   std::optional<double> gap;                // in the row's own objective
   std::optional<MindSporeValue> mindspore;  // value in MindSpore's cost model; empty if it has no such plan
   const Plan* plan = nullptr;               // to list differences; may be null

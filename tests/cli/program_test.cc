@@ -269,6 +269,16 @@ TEST(ProgramTest, AnInterruptedComparisonDoesNotSayThatNothingFits) {
   EXPECT_EQ(run.err.find("no plan fits"), std::string::npos) << run.err;
 }
 
+// Nor are plans that were not searched to the end shown as if they were.
+TEST(ProgramTest, AComparisonSaysWhatEndedItsSearches) {
+  const ProgramRun run = run_program("compare configs/gpt2-small.yaml --time-limit 1");
+  if (run.out.empty()) GTEST_SKIP() << "there was no time to begin: " << run.err;
+  EXPECT_EQ(run.exit_code, kDone) << run.err;
+  EXPECT_NE(run.err.find("notice: level "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find(": the time limit of 1 s ended the search: "), std::string::npos) << run.err;
+  EXPECT_NE(run.out.find("\n  * the best so far: "), std::string::npos) << run.out;
+}
+
 /// A perceptron with enough layers that reading and building it takes many seconds.
 std::string deep_model(const ProjectFolder& folder) {
   write_file(folder.path() + "/deep.yaml",

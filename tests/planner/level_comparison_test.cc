@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <stop_token>
+#include <string>
+
 #include "model/read_model.h"
 #include "planner/job_cluster.h"
 #include "solver/searches/search_list.h"
@@ -45,6 +49,18 @@ TEST(LevelComparisonTest, EachLevelJudgesInItsOwnQuantity) {
   EXPECT_FALSE(is_better_at(Level::kSpeed, plan_of(Level::kRatio, 1, 1, 2'000'000), plan));    // does not fit
   EXPECT_TRUE(is_better_at(Level::kSpeed, plan, plan_of(Level::kRatio, 1, 1, 2'000'000)));
   EXPECT_FALSE(is_better_at(Level::kSpeed, Plan(), plan));
+}
+
+TEST(LevelComparisonTest, InterruptedPlansSaySo) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  std::size_t count = 0;
+  for (const Plan& plan : plans_of_levels(planner_of("gpt2-small", 0), kDefaultSearch, stopped.get_token())) {
+    count += plan.ended_early ? 1 : 0;
+    EXPECT_EQ(plan.ended_early, is_found(plan.status) && open_gap(plan).value_or(1) > 0);
+    EXPECT_EQ(plan.ended_early, std::ranges::count(plan.notices, "interrupted: this is the best plan so far") == 1);
+  }
+  EXPECT_GT(count, 0u);
 }
 
 TEST(LevelComparisonTest, NoLevelIsBeatenInItsOwnObjective) {

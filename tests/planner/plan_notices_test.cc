@@ -36,6 +36,21 @@ OperatorGraph graph_of(const std::vector<std::string>& own, bool is_training) {
   return builder.build();
 }
 
+TEST(PlanNoticesTest, SaysWhatEndedASearch) {
+  Plan plan;
+  plan.options.time_limit = 1.5;
+  EXPECT_FALSE(plan.ended_early);
+  note_out_of_time(plan);
+  EXPECT_TRUE(plan.ended_early);
+  note_out_of_time(plan);
+  Plan other;
+  note_interruption(other);
+  EXPECT_TRUE(other.ended_early);
+  EXPECT_EQ(plan.notices,
+            std::vector<std::string>{"the time limit of 1.5 s ended the search: this is the best plan so far"});
+  EXPECT_EQ(other.notices, std::vector<std::string>{"interrupted: this is the best plan so far"});
+}
+
 TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
   const auto notices = [](const std::vector<std::string>& own) { return per_device_notices(graph_of(own, true), {}); };
   EXPECT_TRUE(notices({}).empty());

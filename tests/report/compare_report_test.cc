@@ -29,6 +29,20 @@ TEST(CompareReportTest, FoldsWhatDiffers) {
                   .ends_with("\n  level 2  level 0's plan\n"));
 }
 
+TEST(CompareReportTest, MarksPlansWhoseSearchWasEnded) {
+  Plan plan = tiny_plan();
+  const std::string whole = compare_report({compared("level 0", plan)});
+  EXPECT_EQ(whole.find("* the best so far"), std::string::npos) << whole;
+  expect_has(compare_json({compared("level 0", plan)}), "\"complete\": true");
+  const Plan other = plan;
+  plan.ended_early = true;
+  const std::string text = compare_report({compared("level 0", plan), compared("level 1", other)});
+  expect_fits_terminal(text);
+  expect_has(text, "  *\n  level 1 ");
+  expect_has(text, "\n  * the best so far: a time limit or an interruption ended the search\n\n");
+  expect_has(compare_json({compared("level 0", plan)}), "\"complete\": false");
+}
+
 TEST(CompareReportTest, NamesTheUnitOfMindSporesValues) {
   const Plan plan = tiny_plan();
   std::vector<ComparedPlan> rows{compared("level 0", plan), compared("level 1", plan)};
