@@ -90,7 +90,10 @@ std::string decisions_report(const Plan& plan, const std::vector<ExplainedDecisi
     const std::size_t shown = options.all ? count : std::min(count, kMostAlternativesEach);
     text += count == 0 ? fmt::format("  {}\n", no_alternatives(explained.explanation))
                        : alternatives_table(explained.explanation, shown, 4, options.colour);
-    if (shown < count) text += fmt::format("    {} more alternatives are more expensive (--all)\n", count - shown);
+    if (shown < count) {
+      text += fmt::format("    {} more alternative{} more expensive (--all)\n", count - shown,
+                          count - shown == 1 ? " is" : "s are");
+    }
   }
   return text;
 }

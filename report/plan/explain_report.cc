@@ -20,8 +20,8 @@
 #include "report/text/text_table.h"
 
 // The figures come from searches with the operator's strategy forced. The reason for an alternative's cost comes from
-// its strategy alone: repeated work, else a partial result that must be reduced, else the largest operand that needs
-// another layout.
+// its strategy compared with the chosen one: more repeated work, else a partial result that must be reduced, else the
+// largest operand that needs another layout.
 
 namespace shardplan {
 namespace {
@@ -101,6 +101,18 @@ std::vector<const Instruction*> needed(const Plan& plan, OperatorId op) {
   return list;
 }
 
+/// "layers.1.up.matmul takes [{}, {}]", "2 readers take [{}, {}]", "up becomes [{}, {}], kept for the backward pass".
+std::string taken_text(const Plan& plan, const Instruction& instruction) {
+  const std::string layout = to_string(instruction.step->after, plan.mesh);
+  const Origin& origin = instruction.origin;
+  if (!origin.consumer.empty()) return fmt::format("{} takes {}", origin.consumer, layout);
+  const std::string because = origin.because;
+  if (because.ends_with(" readers")) return fmt::format("{} take {}", because, layout);
+  if (because.ends_with(" reader")) return fmt::format("{} takes {}", because, layout);
+  const std::string& name = plan.program.values[instruction.outputs[0]].name;
+  return fmt::format("{} becomes {}{}{}", name, layout, because.empty() ? "" : ", ", because);
+}
+
 std::string needs_text(const Plan& plan, OperatorId op) {
   std::string text;
   for (const Instruction* instruction : needed(plan, op)) {
@@ -113,12 +125,16 @@ std::string needs_text(const Plan& plan, OperatorId op) {
                         format_bytes(group_bytes(plan.program, *instruction)), format_time(instruction->time));
     if (is_halo) continue;
     text += fmt::format("               {} comes as {}\n", value.name, to_string(instruction->step->before, plan.mesh));
-    text += fmt::format(
-        "               {} takes {}\n",
-        instruction->origin->consumer.empty() ? instruction->origin->because : instruction->origin->consumer,
-        to_string(instruction->step->after, plan.mesh));
+    text += fmt::format("               {}\n", taken_text(plan, *instruction));
   }
   return text;
+}
+
+/// How many devices do the same part of the work.
+std::int64_t num_repeats(const Plan& plan, const Strategy& strategy) {
+  std::int64_t cut = num_pieces(strategy.partial);
+  for (const std::vector<AxisRef>& axes : strategy.factors) cut *= num_pieces(axes);
+  return plan.mesh.num_devices() / cut;
 }
 
 /// "+1.2", "-0.08", "+196".
@@ -175,15 +191,15 @@ std::vector<const Explanation::Alternative*> by_cost(const Explanation& explanat
 std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& strategy) {
   const Operation& operation = plan.graph->operation(op);
   const GraphOperator& named = plan.graph->operators()[op];
-  std::int64_t cut = num_pieces(strategy.partial);
-  for (const std::vector<AxisRef>& axes : strategy.factors) cut *= num_pieces(axes);
-  const std::int64_t repeats = plan.mesh.num_devices() / cut;
-  if (repeats > 1) {
-    return cut == 1 ? fmt::format("all work done {} times", repeats) : fmt::format("work done {} times", repeats);
+  const Strategy& chosen = plan.strategies[op];
+  const std::int64_t repeats = num_repeats(plan, strategy);
+  if (repeats > num_repeats(plan, chosen)) {
+    return fmt::format("{}work done {} times", repeats == plan.mesh.num_devices() ? "all " : "", repeats);
   }
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
     const TensorLayout layout = result_layout(operation, strategy, plan.mesh, i);
     if (layout.partial.empty() || !strategy.partial.empty()) continue;
+    if (layout.partial == result_layout(operation, chosen, plan.mesh, i).partial) continue;  // so does the chosen one
     return fmt::format("adds up {}, {}", plan.graph->tensor(named.results[i]).name,
                        format_bytes(local_bytes(operation.results[i], layout)));
   }
@@ -205,12 +221,12 @@ std::string alternative_reason(const Plan& plan, OperatorId op, const Strategy& 
                 : fmt::format("{} {}", is_more ? "gathers" : "moves", tensor.name);
   };
   for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-    compare(named.operands[i], operation.operands[i], operand_layout(operation, plan.strategies[op], plan.mesh, i),
+    compare(named.operands[i], operation.operands[i], operand_layout(operation, chosen, plan.mesh, i),
             operand_layout(operation, strategy, plan.mesh, i));
   }
   if (!moved.empty()) return moved;
   for (std::size_t i = 0; i < operation.results.size(); ++i) {
-    const TensorLayout before = result_layout(operation, plan.strategies[op], plan.mesh, i);
+    const TensorLayout before = result_layout(operation, chosen, plan.mesh, i);
     const TensorLayout after = result_layout(operation, strategy, plan.mesh, i);
     if (before.partial == after.partial) compare(named.results[i], operation.results[i], before, after);
   }

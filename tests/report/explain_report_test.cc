@@ -6,6 +6,7 @@
 #include "model/read_model.h"
 #include "planner/model_planner.h"
 #include "report/metrics/uneven_cuts.h"
+#include "report/text/strategy_text.h"
 #include "tests/support/golden.h"
 #include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
@@ -34,6 +35,25 @@ TEST(ExplainReportTest, ShowsTheChosenStrategyAndOrdersTheOthers) {
   expect_golden("report/explain.txt", text);
   expect_golden("report/explain.json", explain_json(explanation));
   EXPECT_EQ(alternative_reason(plan, explanation.op, repeated), "all work done 8 times");
+}
+
+// The chosen strategy repeats work as well, four times: that is no reason against others that repeat no more of it.
+TEST(ExplainReportTest, OnlyMoreRepetitionIsAReason) {
+  const Plan plan = tiny_plan();
+  const OperatorId op = *plan.graph->find_operator("layers.0.up.matmul");
+  const Operation& operation = plan.graph->operation(op);
+  ASSERT_EQ(strategy_words(operation, plan.strategies[op], plan.mesh), "b over pcie");
+  const auto reason = [&](const std::string& factor, const std::string& axes) {
+    Strategy strategy;
+    strategy.factors.resize(operation.rule.factors.size());
+    strategy.factors[*operation.rule.find(factor)] = parse_axes(axes, plan.mesh);
+    return alternative_reason(plan, op, strategy);
+  };
+  for (const char* const axes : {"{pcie}", "{hccs}"}) {
+    EXPECT_TRUE(reason("n", axes).starts_with("gathers ")) << axes << ": " << reason("n", axes);
+  }
+  EXPECT_TRUE(reason("k", "{hccs}").starts_with("adds up layers.0.up")) << reason("k", "{hccs}");
+  EXPECT_EQ(reason("n", "{hccs:(1)2}").find("work done"), std::string::npos);
 }
 
 /// A search splits axes into pieces: sharding over a whole axis and over all of its pieces is the same strategy.
