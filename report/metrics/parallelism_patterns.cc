@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,18 @@ std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRe
 
 bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
+}
+
+/// Whether these have at least half of the bytes of all weights.
+bool are_most_weights(const OperatorGraph& graph, const std::set<TensorId>& some) {
+  Bytes all = 0, of_these = 0;
+  for (const TensorId id : graph.tensors().ids()) {
+    if (!is_weight(graph.tensor(id))) continue;
+    const Bytes bytes = graph.tensor(id).type.bytes();
+    all += bytes;
+    if (some.contains(id)) of_these += bytes;
+  }
+  return all > 0 && 2 * of_these >= all;
 }
 
 /// For each parameter the most pieces in which a forward operator reads it, or its cast to another type.
@@ -220,7 +233,8 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   const BatchFactors batches = find_batch(graph);
   const std::int64_t num_rows = batch_size(graph);
   Majority<ProductCut> dense, by_expert;
-  AxesMajority other_batch, sequence, queries, keys, heads, stacked, vocabulary;
+  AxesMajority other_batch, sequence, queries, keys, heads, stacked, vocabulary, columns;
+  std::set<TensorId> tables;
   std::vector<AxesMajority> image;
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
@@ -233,6 +247,9 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
       vocabulary_size = std::max(vocabulary_size, rows);
       const TensorLayout table = operand_layout(operation, strategy, plan.mesh, 0);
       if (rows == vocabulary_size) vocabulary.add(axes_along(table.dimensions[0]), 1);
+      const TensorId stored = behind_casts(graph, op.operands[0]);
+      columns.add(joined(axes_along(table.dimensions[1])), static_cast<double>(graph.tensor(stored).type.bytes()));
+      tables.insert(stored);
     }
     if (operation.type->role == OperatorRole::kTokenNorm && operation.results[0].shape.size() >= 3) {
       sequence.add(axes_along(result_layout(operation, strategy, plan.mesh, 0).dimensions[1]), 1);
@@ -289,6 +306,7 @@ ParallelismPatterns find_parallelism_patterns(const Plan& plan) {
   patterns.heads = heads.winner();
   patterns.stacked = stacked.winner();
   patterns.vocabulary = vocabulary.winner();
+  if (are_most_weights(graph, tables)) patterns.columns = columns.winner();
   find_stored_patterns(plan, patterns);
   return patterns;
 }
@@ -330,6 +348,7 @@ std::string parallelism_patterns(const Plan& plan) {
   say("stacked weights", patterns.stacked, " (as expert parallelism)");
   say("weights", patterns.weights, " (tensor parallel)");
   say("vocabulary", patterns.vocabulary);
+  say("columns of embedding tables", patterns.columns);
   if (!patterns.gathered.empty()) {
     say(patterns.states_as_weights ? "weights and optimizer states" : "weights stored", patterns.gathered,
         " (as ZeRO-3)");

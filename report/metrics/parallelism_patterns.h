@@ -14,6 +14,7 @@ struct ParallelismPatterns {
   std::vector<AxisRef> batch, context, weights;
   std::vector<AxisRef> sequence;  // of norms: with `context` also where weights are used, else around norms only
   std::vector<AxisRef> heads, vocabulary;
+  std::vector<AxisRef> columns;             // of the looked-up tables, if these are most of the weights' bytes
   std::vector<AxisRef> queries, keys;       // positions of fused attention
   std::vector<std::vector<AxisRef>> image;  // by dimension through which convolutions slide, the innermost first
   std::vector<AxisRef> stacked;             // weights with one matrix for each expert, by expert
@@ -31,8 +32,8 @@ int zero_stage(const Plan& plan, const ParallelismPatterns& patterns);
 
 /// The named patterns of a plan: "batch in 8, vocabulary in 4 over hccs, optimizer states in 8 (as ZeRO-2)". Known are
 /// batch, height and width of images, sequence, queries and keys (context parallelism), heads, stacked weights (expert
-/// parallelism), weights (tensor parallelism), vocabulary, and ZeRO; a pattern is named if most of the operators or bytes
-/// concerned follow it. Empty if there is none.
+/// parallelism), weights (tensor parallelism), vocabulary, columns of embedding tables, and ZeRO; a pattern is named if
+/// most of the operators or bytes concerned follow it. Empty if there is none.
 std::string parallelism_patterns(const Plan& plan);
 
 }  // namespace shardplan

@@ -96,6 +96,24 @@ operators:
 
 HandStrategies by_expert() { return {{"wide", {{"e", "{pcie, hccs}"}}}, {"narrow", {{"e", "{pcie, hccs}"}}}}; }
 
+// Tables of a recommender hold nearly all bytes, but do no work.
+TEST(ParallelismPatternsTest, CutColumnsOfTablesAreNamedIfTablesAreMostOfTheWeights) {
+  const auto patterns = [](int words) {
+    const auto model = std::make_shared<const Model>(
+        read_model_text("shardplan: 1\ncluster: dgx-h100\ninputs: {ids: {shape: [64], dtype: i32}}\noperators:\n"
+                        "  table: {block: nn.Embedding, in: ids, vocab_size: " +
+                            std::to_string(words) +
+                            ", embedding_size: 64}\n"
+                            "  wide:  {block: nn.Dense, in: table, out_channels: 1024, has_bias: false}\n"
+                            "strategies: {table.gather: {in_strategy: [[1, 8], [1]]}}\n",
+                        "m.yaml"));
+    return parallelism_patterns(ModelPlanner(model, job_cluster(*model, {}).cluster, {}).plan(Level::kSpeed, "auto"));
+  };
+  const std::string columns = "columns of embedding tables in 8";
+  expect_has(patterns(4096), columns);
+  EXPECT_EQ(patterns(512).find(columns), std::string::npos);
+}
+
 // The nodes of a graph are the batch, also of products behind sums over edges.
 TEST(ParallelismPatternsTest, NodesBehindSumsOverEdgesAreTheBatch) {
   const OperatorGraph graph = planned_graph(read_model_text(R"(
