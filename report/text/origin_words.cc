@@ -17,6 +17,21 @@ std::string inner_name(std::string_view name) {
   return folded_name(name.size() > block.size() ? name.substr(block.size() + 1) : name);
 }
 
+/// The parameter whose update reads the instruction's tensor as a gradient: of a table of which only the rows that were
+/// looked up are updated, that is the gradient of the lookup's result.
+std::optional<TensorId> updated_by(const Plan& plan, const Instruction& instruction) {
+  const OperatorGraph& graph = *plan.graph;
+  const std::optional<OperatorId> reader = graph.find_operator(instruction.origin->consumer);
+  if (!reader || graph.operators()[*reader].pass != Pass::kUpdate || !graph.operators()[*reader].parameter) return {};
+  for (const auto* values : {&instruction.outputs, &instruction.inputs}) {
+    for (const ValueId value : *values) {
+      const std::optional<TensorId> id = plan.program.values[value].tensor;
+      if (id && graph.tensor(*id).gradient_for) return *graph.operators()[*reader].parameter;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string folded_block(std::string_view name) { return folded_name(top_block(name)); }
@@ -54,7 +69,7 @@ std::string_view moved_words(const Plan& plan, const Instruction& instruction) {
       if (tensor.gradient_of) return "gradients";
     }
   }
-  return "activations";
+  return updated_by(plan, instruction) ? "gradients" : "activations";
 }
 
 std::string origin_words(const Plan& plan, const Instruction& instruction) {
@@ -64,6 +79,9 @@ std::string origin_words(const Plan& plan, const Instruction& instruction) {
     const std::optional<TensorId> parameter = stored_tensor(graph, plan.program, instruction);
     const std::string of = parameter ? graph.tensor(*parameter).name.str() : model_name(graph, origin.producer);
     return fmt::format("{} of {}", moved_words(plan, instruction), folded_block(of));
+  }
+  if (const std::optional<TensorId> parameter = updated_by(plan, instruction)) {
+    return fmt::format("gradients of {}", folded_block(graph.tensor(*parameter).name.str()));
   }
   const std::string producer = model_name(graph, origin.producer);
   const std::string consumer = model_name(graph, origin.consumer);

@@ -82,7 +82,7 @@ std::string strategy_words(const Operation& operation, const Strategy& strategy,
   }
   if (!strategy.partial.empty()) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("partial over {}", mesh.to_string(strategy.partial));
+    text += fmt::format("partial over {}", axes_text({strategy.partial.begin(), strategy.partial.end()}, mesh));
   }
   return text.empty() ? "all repeated" : text;
 }

@@ -31,8 +31,8 @@ std::string tuple_text(const StrategyTuples& tuples);
 /// "pcie, hccs:(1)2"; empty for no axes.
 std::string axes_text(const std::vector<AxisRef>& axes, const DeviceMesh& mesh);
 
-/// "b over pcie, v over hccs"; "all repeated" if nothing is sharded. Several axes of a factor are in braces: "m over
-/// {x, y:(1)2}".
+/// "b over pcie, v over hccs"; "all repeated" if nothing is sharded. Several axes of a factor: "m over x, y:(1)2".
+/// Summands that stay: "m over x, partial over y".
 std::string strategy_words(const Operation& operation, const Strategy& strategy, const DeviceMesh& mesh);
 
 /// The user's text for one tensor: "(1, 8)", "[{dp}, {}]", "None", "()".

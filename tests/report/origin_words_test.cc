@@ -79,6 +79,40 @@ TEST_F(OriginWordsTest, WhatMovesIsNamedByTheTensor) {
   EXPECT_EQ(moved("layers.1.gelu", Kind::kRedistribution, Pass::kForward), "activations");
 }
 
+// Of a table of which only the rows that were looked up are updated, the update reads the gradient of these rows.
+TEST_F(OriginWordsTest, GradientsOfRowsAreGradientsOfTheirTable) {
+  plan_.graph = std::make_shared<const OperatorGraph>(planned_graph(read_model_text(R"(
+shardplan: 1
+inputs: {ids: {shape: [8], dtype: i32}}
+parameters: {table: [16, 4], scale: [4]}
+operators:
+  rows: {op: SparseGatherV2, in: [table, ids]}
+  y:    {op: Mul, in: [rows, scale]}
+  loss: {op: ReduceMean, in: y}
+loss: loss
+training: {optimizer: sgd}
+)",
+                                                                                    "rows.yaml")));
+  const OperatorGraph& graph = *plan_.graph;
+  const GraphOperator& update = graph.operators()[graph.tensor(*graph.find_tensor("table")).readers.back().op];
+  ASSERT_EQ(update.pass, Pass::kUpdate);
+  const auto instruction_of = [&](TensorId tensor) {
+    ProgramValue value;
+    value.tensor = tensor;
+    Instruction instruction;
+    instruction.kind = InstructionKind::kCollective;
+    instruction.step.edit().kind = CollectiveKind::kAllGather;
+    instruction.pass = Pass::kUpdate;
+    instruction.origin = Origin{Origin::Kind::kRedistribution, "rows", update.name, 0, ""};
+    instruction.inputs = instruction.outputs = {plan_.program.values.push_back(value)};
+    return instruction;
+  };
+  const Instruction gradient = instruction_of(update.operands.back());
+  EXPECT_EQ(moved_words(plan_, gradient), "gradients");
+  EXPECT_EQ(origin_words(plan_, gradient), "gradients of table");
+  EXPECT_EQ(moved_words(plan_, instruction_of(*graph.find_tensor("ids"))), "inputs");
+}
+
 TEST_F(OriginWordsTest, RedistributionsGoFromBlockToBlock) {
   using Kind = Origin::Kind;
   EXPECT_EQ(words(Kind::kRedistribution, "layers.0.add", "error"), "layers.* -> error");

@@ -47,7 +47,9 @@ TEST(StrategyTextTest, WordsNameFactorsAndAxes) {
             "m over pcie, hccs:(1)2, n over hccs:(2)2");
   Strategy partial = strategy_of(matmul, {{"m", {kPcie}}});
   partial.partial = {kHccs};
-  EXPECT_EQ(strategy_words(matmul, partial, kMesh), "m over pcie, partial over {hccs}");
+  EXPECT_EQ(strategy_words(matmul, partial, kMesh), "m over pcie, partial over hccs");
+  partial.partial = {{1, 1, 2}, {1, 2, 2}};
+  EXPECT_EQ(strategy_words(matmul, partial, kMesh), "m over pcie, partial over hccs") << "the parts are the whole axis";
   EXPECT_EQ(input_tuples(matmul, partial, kMesh), std::nullopt);
   EXPECT_EQ(axes_text({}, kMesh), "");
 }
