@@ -122,7 +122,7 @@ class PageData {
       }
       const std::size_t variant = ++variants[folded];
       Json row;
-      row["n"] = variant == 1 ? folded : fmt::format("{} (sharded otherwise, {})", folded, variant);
+      row["n"] = variant == 1 ? folded : fmt::format("{} (sharded differently, {})", folded, variant);
       row["t"] = operation.type->name;
       row["p"] = static_cast<int>(named.pass);
       row["b"] = folded_block(graph_, op);

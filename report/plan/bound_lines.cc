@@ -79,13 +79,17 @@ std::string objective_line(const Plan& plan) {
     is_optimal = plan.time.step() <= *plan.overlapped_bound;
   }
   const std::optional<double> share = open_gap(plan);
-  if (is_optimal) {
-    verdict = "optimal: " + limit;
-  } else if (share) {
-    verdict = fmt::format("optimal within {} %: {} than {}", gap_text(share), limit, best);
-  } else {
+  const bool has_figure = plan.options.level != Level::kRatio || ratio(plan.time);
+  if (!is_optimal && !share) {
     verdict = "gap to the optimum unknown";
+  } else if (is_optimal) {
+    verdict = (has_figure ? "optimal: " : "") + limit;
+  } else {
+    const std::string near = *share < 1 ? fmt::format("optimal within {} %: ", gap_text(share))
+                                        : fmt::format("at most {} % above the optimum: ", gap_text(share));
+    verdict = fmt::format("{}{} than {}", has_figure ? near : "", limit, best);
   }
+  if (!has_figure) verdict = "undefined, as products are repeated; " + verdict;
   if (plan.mindspore) verdict += ", for the given forward strategies";
   if (!plan.candidates_complete) verdict += " (candidates: restricted)";
   return figure_line(to_string(plan.options.level), figure, verdict);

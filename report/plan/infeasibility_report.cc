@@ -180,7 +180,7 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                                                  counted(plan.cluster.num_devices(), "device"), mesh_words(plan.mesh),
                                                  number_of(plan.options.level), to_string(plan.options.level))) +
                      '\n';
-  text += fmt::format("  {}   the smallest plan {}needs {} of {} per device: {} too much\n",
+  text += fmt::format("  {}   the smallest plan {}needs {} per device; {} are available: {} too much\n",
                       styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
                       format_bytes(plan.memory.peak), format_bytes(plan.usable),
                       format_bytes(plan.memory.peak - plan.usable));

@@ -301,8 +301,9 @@ std::string diff_report(const Plan& before, const Plan& after, const DiffOptions
   text += change_table("collectives", diff.collectives, time, options);
   text += change_table("live at the peak", diff.holders, bytes, options);
   text += difference_table("stored", diff.stored, true, options);
-  text += difference_table(fmt::format("sharded otherwise: {} of {} operators", diff.num_differing, diff.num_operators),
-                           diff.operators, false, options);
+  text +=
+      difference_table(fmt::format("sharded differently: {} of {} operators", diff.num_differing, diff.num_operators),
+                       diff.operators, false, options);
   return text;
 }
 

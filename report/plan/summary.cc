@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "graph/folded_names.h"
 #include "program/instruction_facts.h"
@@ -58,7 +60,7 @@ std::string step_line(const Plan& plan) {
     const bool is_one_worker = baseline.name == "one_worker";
     if (is_one_device || (baseline.name != "data_parallel" && !is_one_worker)) continue;
     const Picoseconds repeated = is_one_worker ? 0 : baseline.time.repeated;
-    beside += fmt::format("{} would take {}{} and {}{}", is_one_worker ? "one worker" : "data parallel",
+    beside += fmt::format("{} would take {}{} and {}{}", is_one_worker ? "one worker" : "at this level data parallel",
                           format_time(baseline.time.step()),
                           repeated > baseline.time.computation / kPartsWorthSaying
                               ? fmt::format(" ({} of it repeated)", format_time(repeated))
@@ -81,7 +83,7 @@ std::string repeated_line(const Plan& plan) {
 std::string overlap_line(const Plan& plan) {
   if (!plan.is_overlapped || plan.time.communication == 0) return {};
   const bool is_bounded = plan.overlapped_bound && plan.bound.amount > 0;
-  const std::string least = is_bounded ? fmt::format(", no plan below {}", to_string(plan.bound)) : "";
+  const std::string least = is_bounded ? fmt::format(" (in any plan at least {})", to_string(plan.bound)) : "";
   const bool is_joined = !plan.program.buckets.empty();
   return figure_line(
       "overlap", format_time(plan.time.exposed),
@@ -210,16 +212,34 @@ IdVector<TensorId, const ProgramValue*> produced_values(const Plan& plan) {
   return produced;
 }
 
-/// The first two different texts, and "..." if there are more.
-std::string few_of(const std::vector<std::string>& texts) {
-  std::vector<std::string> different;
-  for (const std::string& text : texts) {
-    if (std::find(different.begin(), different.end(), text) == different.end()) different.push_back(text);
+/// The layouts of a block's parameters, each with the bytes that have it.
+class LayoutTexts {
+ public:
+  void add(const std::string& text, Bytes bytes) {
+    const auto found = std::ranges::find(texts_, text, &Text::first);
+    if (found == texts_.end()) {
+      texts_.emplace_back(text, bytes);
+    } else {
+      found->second += bytes;
+    }
   }
-  const bool more = different.size() > 2;
-  if (more) different.resize(2);
-  return fmt::format("{}{}", fmt::join(different, ", "), more ? ", ..." : "");
-}
+  /// The two with the most bytes, and "..." if there are more.
+  std::string few() const {
+    std::vector<Text> sorted = texts_;
+    std::ranges::stable_sort(sorted, std::ranges::greater(), &Text::second);
+    std::vector<std::string> named;
+    for (const Text& text : sorted) named.push_back(text.first);
+    if (named.size() > 2) {
+      named.resize(2);
+      named.push_back("...");
+    }
+    return fmt::format("{}", fmt::join(named, ", "));
+  }
+
+ private:
+  using Text = std::pair<std::string, Bytes>;
+  std::vector<Text> texts_;
+};
 
 struct BlockRow {
   std::string name;
@@ -288,15 +308,18 @@ std::vector<BlockRow> block_rows(const Plan& plan) {
         return tensor.type.shape.size() >= (tensor.layerwise_parallel ? 3 : 2);
       };
       const bool has_matrix = std::any_of(own.begin(), own.end(), is_matrix);
-      std::vector<std::string> layouts, updates;
+      LayoutTexts layouts, updates;
       for (const TensorId parameter : own) {
         if (has_matrix && !is_matrix(parameter)) continue;
+        const Bytes bytes = graph.tensor(parameter).type.bytes();
         const auto value = stored.find(parameter);
-        if (value != stored.end()) layouts.push_back(to_string(plan.program.values[value->second].layout, plan.mesh));
-        if (const auto update = updated.find(parameter); update != updated.end()) updates.push_back(update->second);
+        if (value != stored.end()) {
+          layouts.add(to_string(plan.program.values[value->second].layout, plan.mesh), bytes);
+        }
+        if (const auto update = updated.find(parameter); update != updated.end()) updates.add(update->second, bytes);
       }
-      row.stored = few_of(layouts);
-      row.update = few_of(updates);
+      row.stored = layouts.few();
+      row.update = updates.few();
     }
     rows.push_back(std::move(row));
   }
@@ -360,7 +383,8 @@ std::string laid_out(const Plan& plan) {
     }
     text = narrow.to_string(2);
   }
-  if (runs.size() > num_shown) text += fmt::format("  {} more blocks\n", runs.size() - num_shown);
+  if (runs.size() > num_shown)
+    text += fmt::format("  {} more block{}\n", runs.size() - num_shown, runs.size() - num_shown == 1 ? "" : "s");
   return text;
 }
 
@@ -384,6 +408,13 @@ std::string time_table(const Plan& plan) {
 
 // --- costliest collectives ---------------------------------------------------------------------------------------------
 
+/// The mean of a group in the column's unit, or in bytes if that would print as zero.
+std::string mean_bytes(const CollectiveGroup& group, const ColumnUnit& unit) {
+  const Bytes mean = group.bytes / static_cast<Bytes>(group.count);
+  const std::string text = unit.format(mean);
+  return text.find_first_of("123456789") == std::string::npos ? format_bytes(mean) : text;
+}
+
 std::string collectives_table(const Plan& plan) {
   const std::vector<CollectiveGroup> groups = costliest_collectives(plan);
   if (groups.empty()) return "";
@@ -398,16 +429,16 @@ std::string collectives_table(const Plan& plan) {
   const ColumnUnit time = time_unit(largest);
   const ColumnUnit bytes = bytes_unit(most_bytes);
   // The origins get the rest of the width.
-  const std::string each = fmt::format("{} each", bytes.name);
+  const std::string mean = fmt::format("mean {}", bytes.name);
   std::size_t what_width = std::string_view("costliest collectives").size(), axes_width = 0;
   for (std::size_t i = 0; i < shown; ++i) {
     what_width = std::max(what_width, groups[i].what.size());
     axes_width = std::max(axes_width, groups[i].axes.size());
   }
-  const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + each.size() + 2 + 6 + 2;
+  const std::size_t used = 2 + what_width + 2 + axes_width + 2 + 5 + 2 + mean.size() + 2 + 6 + 2;
   const std::size_t from_width = used + 20 < kTerminalWidth ? kTerminalWidth - used : 20;
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"costliest collectives", "", "count", each, std::string(time.name), "from"});
+  table.add({"costliest collectives", "", "count", mean, std::string(time.name), "from"});
   Picoseconds rest = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const CollectiveGroup& group = groups[i];
@@ -415,9 +446,8 @@ std::string collectives_table(const Plan& plan) {
       rest += group.time;
       continue;
     }
-    table.add({group.what, group.axes, fmt::format("{}", group.count),
-               bytes.format(group.bytes / static_cast<Bytes>(group.count)), time.format(group.time),
-               shortened(group.from, from_width)});
+    table.add({group.what, group.axes, fmt::format("{}", group.count), mean_bytes(group, bytes),
+               time.format(group.time), shortened(group.from, from_width)});
   }
   if (rest > 0) table.add({fmt::format("{} more", groups.size() - shown), "", "", "", time.format(rest)});
   return table.to_string(2);

@@ -32,6 +32,33 @@ TEST(BoundLinesTest, SayWhichPlansTheBoundCovers) {
              "no plan with mesh pieces 2 x 4");
 }
 
+TEST(BoundLinesTest, SayHowFarAboveTheOptimumAPoorPlanMayBe) {
+  Plan plan = bounded_plan("dgx-a100");
+  plan.overlapped_bound.reset();
+  plan.status = PlanStatus::kFeasible;
+  plan.bound.amount = 100;
+  plan.cost.amount = 199;
+  expect_has(objective_line(plan), "  optimal within 99.0 %: no plan");
+  plan.cost.amount = 300;
+  expect_has(objective_line(plan), "  at most 200.0 % above the optimum: no plan");
+}
+
+// A plan that repeats products has no ratio, so its ratio cannot be optimal; the bound on communication still holds.
+TEST(BoundLinesTest, SayThatThereIsNoRatioIfProductsAreRepeated) {
+  Plan plan = bounded_plan("dgx-a100");
+  plan.options.level = plan.cost.level = plan.bound.level = Level::kRatio;
+  plan.overlapped_bound.reset();
+  plan.status = PlanStatus::kOptimal;
+  plan.time.communication = 100;
+  expect_has(objective_line(plan), "optimal: no plan communicates less\n");
+  plan.time.repeated = 1;
+  expect_has(objective_line(plan),
+             "  ratio       -          undefined, as products are repeated; no plan communicates less\n");
+  plan.status = PlanStatus::kFeasible;
+  plan.bound.amount = 0;
+  expect_has(objective_line(plan), "undefined, as products are repeated; gap to the optimum unknown\n");
+}
+
 TEST(BoundLinesTest, SayWhatFreeLayersCouldSave) {
   Plan plan = bounded_plan("dgx-a100");
   EXPECT_EQ(layers_line(plan), "");

@@ -52,6 +52,24 @@ TEST(SummaryTest, ProductsThatDevicesRepeatAreSaidIfTheyTakeLong) {
              "\n  repeated    600 us     of 1.00 ms computation: products that several devices repeat, not divide\n");
 }
 
+/// What most of a block's weights do comes first, whatever the order in which they are read.
+TEST(SummaryTest, LayoutsOfABlockAreOrderedByTheBytesThatHaveThem) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+inputs: {x: [64, 64]}
+blocks:
+  pair:
+    inputs: {x: [64, 64]}
+    operators:
+      few:  {block: nn.Dense, in: x, out_channels: 64, has_bias: false}
+      many: {block: nn.Dense, in: few, out_channels: 1024, has_bias: false}
+operators: {both: {block: pair, in: x}}
+strategies: {both.few.weight: {strategy: "[{}, {}]"}, both.many.weight: {strategy: "[{nvlink}, {}]"}}
+)",
+                                                                   "m.yaml"));
+  const ModelPlanner planner(model, read_cluster("dgx-a100"), {});
+  expect_has(summary_report(planner.plan(Level::kRatio, "auto"), {}), "  [{nvlink}, {}], [{}, {}]\n");
+}
+
 /// One device is called one device on every page, and no other layouts of it are mentioned.
 TEST(SummaryTest, OneDeviceIsSpokenOfAsOne) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
