@@ -140,6 +140,21 @@ bool DegreesKind::has_expert_weight(const GraphOperator& op) const {
   return op.pass == Pass::kForward && std::ranges::any_of(op.operands, is_expert_weight);
 }
 
+/// True for the operator that converts a parameter's two-byte gradient to the type of its sum.
+bool DegreesKind::widens_gradient(const GraphOperator& op) const {
+  if (op.pass != Pass::kBackward || op.forward || !op.parameter || op.operands.empty()) return false;
+  const GraphTensor& gradient = graph_.tensor(op.operands[0]);
+  const bool is_sum = gradient.producer && graph_.operation(*gradient.producer).type->accumulates;
+  return !is_sum && element_bytes(gradient.type.dtype) < element_bytes(graph_.tensor(op.results[0]).type.dtype);
+}
+
+/// A collective before it would reduce in the narrow type.
+bool DegreesKind::is_widened_partial(const Strategy& strategy, TensorId parameter) const {
+  const bool is_stacked = !degrees_.experts.empty() && experts_.dimensions[parameter];
+  const Pieces summed = pieces({strategy.partial.begin(), strategy.partial.end()});
+  return summed.data * summed.context == data_ * context_ / (is_stacked ? expert_.data * expert_.context : 1);
+}
+
 bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
   const GraphOperator& op = graph_.operators()[id];
   const Operation& operation = graph_.operation(id);
@@ -148,6 +163,7 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
     return is_cut_over_data(result_layout(operation, strategy, mesh_, 0), *op.parameter, degrees_.zero >= 2);
   }
   if (graph_.tensor(op.results[0]).type.shape.empty()) return true;  // the loss
+  if (degrees_.reduces_wide && widens_gradient(op) && !is_widened_partial(strategy, *op.parameter)) return false;
   std::vector<Pieces> by_factor;
   Pieces all;
   for (const std::vector<AxisRef>& axes : strategy.factors) {

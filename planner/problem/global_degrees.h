@@ -25,6 +25,7 @@ struct GlobalDegrees {
   /// over the axes of `tensor`, heads over the rest of these or not, features whole. 0: in any way.
   std::int64_t cache_tokens = 0;
   std::vector<AxisRef> experts = {};  // shard stacked weights by expert, and all that is computed by experts
+  bool reduces_wide = false;          // gradients are reduced in the type of their sums, not in that of their products
 };
 
 /// The number of pieces that two lists of disjoint axes have in common: the product of their common sub-axes.
@@ -41,6 +42,7 @@ std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<Axis
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie
+///   a two-byte gradient             with `reduces_wide` is still partial over pcie when it becomes f32
 ///   a cache                         with `cache_tokens` is cut over pcie by sequences, over hccs by tokens and heads
 ///
 /// With `experts` = pcie (planner/problem/expert_factors.h) a product with a weight of each expert cuts these over pcie
@@ -71,6 +73,8 @@ class DegreesKind {
   };
   Pieces pieces(const std::vector<AxisRef>& axes) const;
   bool has_expert_weight(const GraphOperator& op) const;
+  bool widens_gradient(const GraphOperator& op) const;
+  bool is_widened_partial(const Strategy& strategy, TensorId parameter) const;
   bool is_cut_again(const GraphTensor& tensor) const;
   bool is_cut_as_served(const TensorLayout& layout, TensorId cache) const;
   bool is_cut_over_data(const TensorLayout& layout, TensorId parameter, bool by_zero) const;

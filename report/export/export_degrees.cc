@@ -1,7 +1,7 @@
 // Frameworks that take a few degrees for the whole model. Sources of the options:
 //   Megatron-LM   megatron/training/arguments.py, megatron/core/transformer/transformer_config.py (cp_comm_type) and the
 //                 README of Megatron-FSDP
-//   torchtitan    the sections parallelism and training of its job configuration
+//   torchtitan    torchtitan/config/configs.py, ParallelismConfig and TrainingConfig
 //   DeepSpeed     its configuration as JSON, or as the same dictionary
 //   vLLM          the engine arguments of `vllm serve`
 
@@ -9,25 +9,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
-#include "program/instruction_facts.h"
 #include "report/export/context_exchange.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
+#include "report/export/kept_types.h"
 #include "report/export/python_text.h"
 #include "report/export/uniform_plan.h"
-#include "report/text/origin_words.h"
 
 namespace shardplan {
 namespace {
+
+constexpr char kForInference[] = "the plan is for inference";
 
 /// "data 2 x tensor 4, sequence parallel, ZeRO-1".
 std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degrees) {
@@ -39,35 +38,91 @@ std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degree
   return text;
 }
 
-/// "would take 58.1 ms and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why the nearest plan cannot be run.
-std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const ModelPlanner& planner) {
-  std::string why;
-  const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
-  if (!nearest) return fmt::format("cannot be planned: {}", why);
-  return fmt::format("takes {} a step and {} at level {}, this plan {} and {}", format_time(nearest->time.step()),
-                     format_bytes(nearest->memory.peak), number_of(plan.options.level), format_time(plan.time.step()),
-                     format_bytes(plan.memory.peak));
+/// The degrees at the other ZeRO stages. Without micro-batches the first two are one.
+std::vector<GlobalDegrees> other_stages(const Plan& plan, const GlobalDegrees& degrees, std::vector<int> stages) {
+  std::vector<GlobalDegrees> others;
+  if (!plan.graph->is_training()) return others;
+  if (plan.graph->micro_batches() == 1) std::erase(stages, 1);
+  for (const int zero : stages) {
+    if (zero == degrees.zero) continue;
+    others.push_back(degrees);
+    others.back().zero = zero;
+  }
+  return others;
 }
 
-/// The first lines: whether the plan is of this kind, and the differences. `own` has those specific to the framework.
+/// Whether a plan of these degrees is faster than the framework because its graph lets gradients be reduced in two bytes
+/// only: sums over micro-batches that are sharded have no cast before them.
+bool reduces_short(const Plan& found, const GlobalDegrees& degrees) {
+  return degrees.reduces_wide && short_sums(found, kept_types(*found.graph));
+}
+
+/// "; with ZeRO-1 it would take 702 ms and 9.6 GiB", if one of `others` is clearly faster than the nearest plan.
+std::string faster_text(const Plan& plan, const std::optional<Plan>& nearest, const std::vector<GlobalDegrees>& others,
+                        const ModelPlanner& planner) {
+  constexpr int kClearly = 99;  // per cent
+  if (plan.options.level != Level::kSpeed) return "";
+  std::optional<Plan> fastest;
+  int zero = 0;
+  for (const GlobalDegrees& degrees : others) {
+    std::string why;
+    std::optional<Plan> found = planner.plan_of_degrees(plan, degrees, &why);
+    if (!found || reduces_short(*found, degrees)) continue;
+    if (fastest && found->time.step() >= fastest->time.step()) continue;
+    fastest = std::move(found);
+    zero = degrees.zero;
+  }
+  if (!fastest || (nearest && fastest->time.step() > nearest->time.step() / 100 * kClearly)) return "";
+  const std::string stage = zero == 0 ? "without ZeRO" : fmt::format("with ZeRO-{}", zero);
+  return fmt::format("; {} it would take {} and {}", stage, format_time(fastest->time.step()),
+                     format_bytes(fastest->memory.peak));
+}
+
+/// "takes 58.1 ms a step and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why the nearest plan cannot be run;
+/// and which other stage is faster.
+std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const std::vector<GlobalDegrees>& others,
+                      const ModelPlanner& planner) {
+  std::string why;
+  const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
+  const std::string faster = faster_text(plan, nearest, others, planner);
+  if (!nearest) return fmt::format("cannot be planned: {}{}", why, faster);
+  const char* const longer =
+      reduces_short(*nearest, degrees) ? "; gradients reduced as f32, as there, take longer" : "";
+  return fmt::format("takes {} a step and {} at level {}, this plan {} and {}{}{}", format_time(nearest->time.step()),
+                     format_bytes(nearest->memory.peak), number_of(plan.options.level), format_time(plan.time.step()),
+                     format_bytes(plan.memory.peak), longer, faster);
+}
+
+/// What a framework says of a plan besides its degrees.
+struct FrameworkWords {
+  std::vector<std::string> how_to;
+  std::vector<std::string> misfits = {};      // why its program cannot run the model at all: said first
+  std::vector<std::string> differences = {};  // of types, recomputation and the like
+  bool reduces_otherwise = false;             // gradients in another type, which costs another time
+  std::vector<GlobalDegrees> others = {};     // at its other ZeRO stages
+};
+
+/// The first lines: whether the plan is of this kind, and the differences.
 ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const UniformPlan& uniform,
-                     const ModelPlanner* planner, const std::vector<std::string>& how_to,
-                     const std::vector<std::string>& own) {
+                     const ModelPlanner* planner, const FrameworkWords& words) {
   refuse_own_tensors(*plan.graph);
   ExportedText result;
-  result.cannot_say = uniform.differences;
-  result.cannot_say.insert(result.cannot_say.end(), own.begin(), own.end());
+  for (const auto* lines : {&words.misfits, &uniform.differences, &words.differences}) {
+    result.cannot_say.insert(result.cannot_say.end(), lines->begin(), lines->end());
+  }
   result.text = python_comment(export_title(plan));
-  for (const std::string& line : how_to) result.text += python_comment(line);
+  for (const std::string& line : words.how_to) result.text += python_comment(line);
   const std::string text = degrees_text(uniform, degrees);
   if (result.cannot_say.empty()) {
     result.text += python_comment("The plan is of this kind: " + text + ".");
     return result;
   }
-  if (uniform.differences.empty() || planner == nullptr) {
+  const bool is_of_kind = uniform.differences.empty() && !words.reduces_otherwise;
+  if (is_of_kind || planner == nullptr) {
     result.text += python_comment("The nearest plan of this kind is " + text + ". Where this plan differs:");
   } else {
-    result.nearest = fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(plan, degrees, *planner));
+    result.nearest =
+        fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(plan, degrees, words.others, *planner));
     result.text += python_comment("T" + result.nearest.substr(1) + ".");
     result.text += python_comment("Where this plan differs:");
   }
@@ -119,68 +174,15 @@ const TrainingOptions* training_of(const Plan& plan) {
   return plan.model && plan.model->training ? &*plan.model->training : nullptr;
 }
 
-/// The types of summed gradients and of moments. Empty if there are none of this kind, or several types.
-struct KeptTypes {
-  std::optional<DataType> gradients, moments;
-  std::optional<DataType> narrow_weights;  // their 2-byte type, if they are updated without a master copy
-  std::vector<std::string> differences;    // "gradients are kept as f32 and bf16"
-};
-
-KeptTypes kept_types(const OperatorGraph& graph) {
-  KeptTypes types;
-  if (!graph.is_training()) types.differences.emplace_back("the plan is for inference");
-  std::set<DataType> gradients, moments;
-  for (const GraphOperator& op : graph.operators()) {
-    if (op.pass != Pass::kUpdate || !op.parameter || op.operands.size() < 2) continue;
-    const Shape& shape = graph.tensor(*op.parameter).type.shape;
-    gradients.insert(graph.tensor(op.operands.back()).type.dtype);
-    const GraphTensor& updated = graph.tensor(op.operands[0]);
-    const bool is_weight = updated.kind == TensorKind::kParameter;
-    if (is_weight && element_bytes(updated.type.dtype) < 4) types.narrow_weights = updated.type.dtype;
-    for (const TensorId id : op.operands) {
-      const GraphTensor& tensor = graph.tensor(id);
-      const bool is_moment = tensor.kind == TensorKind::kState && !tensor.is_master_copy;
-      if (is_moment && tensor.type.shape == shape) moments.insert(tensor.type.dtype);
-    }
-  }
-  const auto one_of = [&](const std::set<DataType>& found, const char* what) -> std::optional<DataType> {
-    if (found.size() == 1) return *found.begin();
-    std::vector<std::string_view> names;
-    for (const DataType type : found) names.push_back(to_string(type));
-    if (found.size() > 1)
-      types.differences.push_back(fmt::format("{} are kept as {}", what, fmt::join(names, " and ")));
-    return std::nullopt;
-  };
-  types.gradients = one_of(gradients, "gradients");
-  types.moments = one_of(moments, "moments");
-  return types;
-}
-
-bool is_short(const std::optional<DataType>& type) { return type && element_bytes(*type) < 4; }
-
 /// Adds "gradients are kept as bf16" for a type of less than 4 bytes, for which a framework has no option.
 void refuse_short(const std::optional<DataType>& type, const char* what, std::vector<std::string>& differences) {
   if (is_short(type)) differences.push_back(fmt::format("{} are kept as {}", what, to_string(*type)));
 }
 
-/// Adds "gradients are reduced as bf16, kept as f32", if most of them are: these frameworks reduce what they keep.
-void refuse_short_sums(const Plan& plan, KeptTypes& kept) {
-  if (!kept.gradients || is_short(kept.gradients)) return;
-  std::map<DataType, double> bytes;
-  double all = 0;
-  for (const Instruction& instruction : plan.program.instructions) {
-    if (instruction.kind != InstructionKind::kCollective || moved_words(plan, instruction) != "gradients") continue;
-    const CollectiveKind kind = instruction.step->kind;
-    if (kind != CollectiveKind::kAllReduce && kind != CollectiveKind::kReduceScatter) continue;
-    const auto moved = static_cast<double>(group_bytes(plan.program, instruction));
-    bytes[plan.program.values[instruction.inputs[0]].type.dtype] += moved;
-    all += moved;
-  }
-  for (const auto& [type, moved] : bytes) {
-    if (element_bytes(type) >= 4 || 2 * moved < all) continue;
-    kept.differences.push_back(
-        fmt::format("gradients are reduced as {}, kept as {}", to_string(type), to_string(*kept.gradients)));
-  }
+/// For frameworks that reduce gradients as they keep them.
+void refuse_short_sums(DataType reduced, KeptTypes& kept) {
+  kept.differences.push_back(
+      fmt::format("gradients are reduced as {}, kept as {}", to_string(reduced), to_string(*kept.gradients)));
 }
 
 /// These frameworks train with equal batches on all devices. Throws InputError.
@@ -235,20 +237,27 @@ bool has_float8(const Plan& plan, std::vector<std::string>& differences) {
   return true;
 }
 
-/// What is wrong with a network of convolutions without attention: these programs run transformers.
-void refuse_other_networks(const OperatorGraph& graph, const char* program, std::vector<std::string>& differences) {
-  bool attends = false, slides = false;
+void append(const std::vector<std::string>& lines, std::vector<std::string>& differences) {
+  differences.insert(differences.end(), lines.begin(), lines.end());
+}
+
+/// What is wrong with a network without attention: these programs run transformers.
+std::vector<std::string> other_network(const OperatorGraph& graph, const char* program) {
+  bool attends = false;
   for (const OperatorId op : graph.operators().ids()) {
     const OperatorType& type = *graph.operation(op).type;
     attends = attends || type.role == OperatorRole::kAttention || type.name == "Softmax";
-    slides = slides || (type.work == WorkKind::kContraction && type.name.starts_with("Conv"));
   }
-  if (slides && !attends)
-    differences.push_back(fmt::format("the network: {} runs transformers, and it has no attention", program));
+  if (attends) return {};
+  return {fmt::format("the network: {} runs transformers, and it has no attention", program)};
 }
 
-void append(const std::vector<std::string>& lines, std::vector<std::string>& differences) {
-  differences.insert(differences.end(), lines.begin(), lines.end());
+/// The same, and a plan for inference, for programs that train.
+std::vector<std::string> untrainable(const OperatorGraph& graph, const char* program) {
+  std::vector<std::string> lines;
+  if (!graph.is_training()) lines.emplace_back(kForInference);
+  append(other_network(graph, program), lines);
+  return lines;
 }
 
 /// Megatron-LM's name of a type.
@@ -265,6 +274,11 @@ std::string_view megatron_name(DataType type) {
   }
 }
 
+/// Megatron-FSDP shards weights, and sums of gradients, which there are over micro-batches only.
+bool is_megatron_fsdp(const Plan& plan, int zero) {
+  return zero == 3 || (zero == 2 && plan.graph->micro_batches() > 1);
+}
+
 }  // namespace
 
 ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
@@ -273,25 +287,39 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   const UniformPlan uniform = uniform_plan(plan, degrees);
   check_batch(plan, uniform);
   KeptTypes kept = kept_types(*plan.graph);
+  const bool is_fsdp = is_megatron_fsdp(plan, degrees.zero);
   // Options for these types need its precision-aware optimizer, which is distributed and keeps moments.
   const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
   if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
   if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
-  refuse_short_sums(plan, kept);
+  // Megatron-FSDP has a type for what it reduces; otherwise one buffer is reduced and has the sum over micro-batches.
+  const std::optional<DataType> reduced = short_sums(plan, kept);
+  const TrainingOptions* const training = training_of(plan);
+  const auto reduces_wide = [&](int zero) {
+    if (!reduced || training == nullptr || training->mixed_precision != reduced) return true;
+    return is_megatron_fsdp(plan, zero) ? reduced != DataType::kBF16 : plan.graph->micro_batches() > 1;
+  };
+  degrees.reduces_wide = reduces_wide(degrees.zero);
+  std::vector<GlobalDegrees> others = other_stages(plan, degrees, {0, 1, 2, 3});
+  for (GlobalDegrees& other : others) other.reduces_wide = reduces_wide(other.zero);
+  if (reduced && degrees.reduces_wide) refuse_short_sums(*reduced, kept);
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
-  refuse_other_networks(*plan.graph, "pretrain_gpt.py", kept.differences);
   ContextExchange exchange = context_exchange(plan, degrees);
   if (exchange == ContextExchange::kHeads && !has_heads_for_all(*plan.graph, degrees))
     exchange = ContextExchange::kKeys;
   if (uniform.context > 1) append(other_exchanges(plan, degrees, exchange), kept.differences);
-  ExportedText result = opening(plan, degrees, uniform, planner,
-                                {"How to use it: source this file, then",
-                                 "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
-                                kept.differences);
+  ExportedText result =
+      opening(plan, degrees, uniform, planner,
+              {{"How to use it: source this file, then",
+                "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
+               untrainable(*plan.graph, "pretrain_gpt.py"),
+               kept.differences,
+               reduced && degrees.reduces_wide,
+               std::move(others)});
   std::vector<std::string> options{fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
                                    "--pipeline-model-parallel-size 1",
                                    fmt::format("--context-parallel-size {}", uniform.context),
@@ -308,12 +336,10 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   }
   if (degrees.sequence) options.emplace_back("--sequence-parallel");
   if (degrees.zero > 0) options.emplace_back("--use-distributed-optimizer");
-  // Gradients are only summed over micro-batches.
-  const bool cuts_sums = degrees.zero == 2 && plan.graph->micro_batches() > 1;
-  if (degrees.zero == 3 || cuts_sums) {
+  if (is_fsdp) {
     options.emplace_back("--use-megatron-fsdp");
     options.push_back(
-        fmt::format("--data-parallel-sharding-strategy {}", cuts_sums ? "optim_grads" : "optim_grads_params"));
+        fmt::format("--data-parallel-sharding-strategy {}", degrees.zero == 2 ? "optim_grads" : "optim_grads_params"));
     options.emplace_back("--no-gradient-accumulation-fusion");
     options.emplace_back("--ckpt-format fsdp_dtensor");
   }
@@ -325,7 +351,17 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   }
   if (plan.is_overlapped && uniform.data > 1) options.emplace_back("--overlap-grad-reduce");
   if (plan.is_overlapped && degrees.zero > 0) options.emplace_back("--overlap-param-gather");
-  if (const TrainingOptions* const training = training_of(plan)) {
+  if (training != nullptr) {
+    // The defaults reduce bf16 as f32, and f16 as it is.
+    const bool is_short_bf16 = !degrees.reduces_wide && reduced == DataType::kBF16;
+    if (is_short_bf16) options.emplace_back("--grad-reduce-in-bf16");
+    if (is_short_bf16 && is_fsdp) {
+      options.emplace_back("--megatron-fsdp-grad-comm-dtype bf16 --megatron-fsdp-main-grads-dtype fp32");
+    }
+    const bool is_wide = kept.gradients == DataType::kF32 && degrees.reduces_wide;
+    if (training->mixed_precision == DataType::kF16 && is_wide) {
+      options.emplace_back("--accumulate-allreduce-grads-in-fp32");
+    }
     if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
     if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
     if (is_float8) options.emplace_back("--fp8-format hybrid --fp8-recipe tensorwise");
@@ -345,7 +381,6 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   degrees.sequence = !degrees.tensor.empty() && has_sequence(*plan.graph);
   const UniformPlan uniform = uniform_plan(plan, degrees);
   check_batch(plan, uniform);
-  std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
   // A model of bf16 has gradients and moments of bf16.
   const bool is_narrow =
@@ -355,19 +390,22 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_short(kept.moments, "moments", kept.differences);
     refuse_narrow_weights(kept);
   }
-  refuse_short_sums(plan, kept);
+  degrees.reduces_wide = true;  // training.mixed_precision_reduce only takes float32
+  const std::optional<DataType> reduced = short_sums(plan, kept);
+  if (reduced) refuse_short_sums(*reduced, kept);
   refuse_autocast(plan, kept);
   refuse_parts(recomputed_parts(plan), "recomputed", kept.differences);
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
   const bool is_float8 = has_float8(plan, kept.differences);
-  refuse_other_networks(*plan.graph, "torchtitan", kept.differences);
   // Its context parallelism gathers keys and values (context_parallel_rotate_method).
   if (uniform.context > 1) append(other_exchanges(plan, degrees, ContextExchange::kKeys), kept.differences);
-  append(kept.differences, own);
   ExportedText result = opening(plan, degrees, uniform, planner,
-                                {"How to use it: source this file, then",
-                                 "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
-                                own);
+                                {{"How to use it: source this file, then",
+                                  "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
+                                 untrainable(*plan.graph, "torchtitan"),
+                                 kept.differences,
+                                 reduced.has_value(),
+                                 other_stages(plan, degrees, {0, 2, 3})});
   const bool is_sharded = degrees.zero > 0;
   std::vector<std::string> options{
       fmt::format("--parallelism.data_parallel_replicate_degree {}", is_sharded ? 1 : uniform.data),
@@ -410,7 +448,6 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
   degrees.experts.clear();
   const UniformPlan uniform = uniform_plan(plan, degrees);
   check_batch(plan, uniform);
-  std::vector<std::string> own;
   KeptTypes kept = kept_types(*plan.graph);
   refuse_short(kept.moments, "moments", kept.differences);
   refuse_narrow_weights(kept);
@@ -418,13 +455,17 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
     kept.differences.push_back(fmt::format("products of {} multiply in f8", fmt::join(plan.model->fp8, ", ")));
   }
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
-  if (uniform.tensor > 1) refuse_other_networks(*plan.graph, "DeepSpeed's AutoTP", kept.differences);
-  own.insert(own.end(), kept.differences.begin(), kept.differences.end());
+  std::vector<std::string> misfits;
+  if (!plan.graph->is_training()) misfits.emplace_back(kForInference);
+  if (uniform.tensor > 1) append(other_network(*plan.graph, "DeepSpeed's AutoTP"), misfits);
   ExportedText result = opening(plan, degrees, uniform, planner,
-                                {"How to use it, as plan.py beside your program:",
-                                 "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
-                                 "config=plan.CONFIG)"},
-                                own);
+                                {{"How to use it, as plan.py beside your program:",
+                                  "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
+                                  "config=plan.CONFIG)"},
+                                 std::move(misfits),
+                                 kept.differences,
+                                 false,
+                                 other_stages(plan, degrees, {0, 1, 2, 3})});
   // All devices that do not share a model's tensor shards are data parallel.
   const std::int64_t ranks = uniform.data;
   const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
@@ -470,15 +511,17 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   if (num_pieces(degrees.experts) != plan.mesh.num_devices()) degrees.experts.clear();
   degrees.cache_tokens = pieces_of_tokens(plan, degrees.tensor);
   const UniformPlan uniform = uniform_plan(plan, degrees);
-  std::vector<std::string> own;
-  if (plan.graph->is_training()) own.emplace_back("the plan is for training");
-  refuse_other_networks(*plan.graph, "vLLM", own);
+  std::vector<std::string> misfits, own;
+  if (plan.graph->is_training()) misfits.emplace_back("the plan is for training");
+  append(other_network(*plan.graph, "vLLM"), misfits);
   const bool is_float8 = has_float8(plan, own);
   if (plan.model && !plan.model->int8_weights.empty()) {
     own.push_back(fmt::format("weights of {} are stored in i8", fmt::join(plan.model->int8_weights, ", ")));
   }
   ExportedText result = opening(plan, degrees, uniform, planner,
-                                {"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""}, own);
+                                {{"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""},
+                                 std::move(misfits),
+                                 std::move(own)});
   std::vector<std::string> options{fmt::format("--tensor-parallel-size {}", uniform.tensor),
                                    fmt::format("--data-parallel-size {}", uniform.data),
                                    fmt::format("--max-num-seqs {}", uniform.micro_batch)};

@@ -22,26 +22,31 @@ constexpr std::string_view kDTensorHowTo =
     "#   x = distribute_tensor(x, plan.mesh, plan.INPUTS[\"NAME\"])\n"
     "# parallelize_module asks for one axis; the styles below place over the whole mesh. '*' in a module's name is "
     "its\n"
-    "# wildcard: every copy of a repeat. gamma, beta and embedding_table are called weight, bias and weight, as in "
-    "torch.nn.\n"
+    "# wildcard: every copy of a repeat. gamma, beta, embedding_table, moving_mean and moving_variance have their "
+    "names\n"
+    "# in torch.nn: weight, bias, weight, running_mean and running_var. The last two are buffers and stay buffers.\n"
+    "# Where DTensor cannot place a stored tensor as the plan does, a comment says so, and the nearest placement is "
+    "taken.\n"
     "# How a module's inner operators follow, and the order and overlap of collectives, are DTensor's and cannot be\n"
     "# expressed here.\n";
 
 constexpr std::string_view kPlacedStyle = R"(
 
 class Placed(ParallelStyle):
-    """A module with its own parameters placed over the whole mesh, and its result if the plan says how that lies."""
+    """A module's own parameters and buffers placed over the whole mesh, and its result if the plan says how it lies."""
 
-    def __init__(self, parameters, result=None):
+    def __init__(self, tensors, result=None):
         super().__init__()
-        self.parameters = parameters
+        self.tensors = tensors
         self.result = result
 
     def _apply(self, module, device_mesh):
-        for name, placements in self.parameters.items():
+        for name, placements in self.tensors.items():
             whole = getattr(module, name)
             placed = distribute_tensor(whole, mesh, placements)
-            module.register_parameter(name, torch.nn.Parameter(placed, requires_grad=whole.requires_grad))
+            if isinstance(whole, torch.nn.Parameter):
+                placed = torch.nn.Parameter(placed, requires_grad=whole.requires_grad)
+            setattr(module, name, placed)
         if self.result is not None:
             module.register_forward_hook(lambda _, inputs, result: result.redistribute(mesh, self.result))
         return module
@@ -75,6 +80,28 @@ std::optional<std::string> placements(const ExportedTensor& tensor, const Refine
   return python_tuple(items);
 }
 
+/// The placements closest to a layout that DTensor cannot express: a dimension is cut by the same axes in the order of
+/// the mesh, or by the first of them if their pieces are unequal, or not at all if no list of axes cuts it so.
+std::string nearest_placements(const ExportedTensor& tensor, const RefinedAxes& axes) {
+  std::vector<std::string> items(axes.axes().size(), "Replicate()");
+  for (std::size_t d = 0; d < tensor.type.shape.size(); ++d) {
+    std::string why;
+    TensorLayout along = TensorLayout::replicated(tensor.type.shape.size());
+    along.dimensions[d] = tensor.layout.dimensions[d];
+    const auto names = dimension_axes(along, axes, &why);
+    if (!names) continue;
+    std::int64_t pieces = 1;
+    for (std::size_t at = 0; at < axes.axes().size(); ++at) {
+      const RefinedAxes::Axis& axis = axes.axes()[at];
+      if (std::ranges::find((*names)[d], axis.name) == (*names)[d].end()) continue;
+      if (pieces > 1 && tensor.type.shape[d] % (pieces * axis.size) != 0) break;
+      pieces *= axis.size;
+      items[at] = fmt::format("Shard({})", d);
+    }
+  }
+  return python_tuple(items);
+}
+
 std::string dtensor_problem(const ExportedTensor& tensor, const std::string& why, const Plan& plan) {
   return fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan.mesh), why);
 }
@@ -90,6 +117,8 @@ std::string torch_name(std::string_view parameter) {
   const std::string_view last = last_part(parameter);
   if (last == "gamma" || last == "embedding_table") return "weight";
   if (last == "beta") return "bias";
+  if (last == "moving_mean") return "running_mean";
+  if (last == "moving_variance") return "running_var";
   return std::string(last);
 }
 
@@ -121,8 +150,8 @@ std::string convolution_problem(const Operation& operation, const Strategy& stra
 
 /// The exported entries of one module.
 struct TorchModule {
-  std::vector<std::string> parameters;  // "\"weight\": (Shard(0),)"
-  std::string result;                   // placements; empty if unconstrained
+  std::vector<std::string> tensors;  // parameters and buffers: "\"weight\": (Shard(0),)"
+  std::string result;                // placements; empty if unconstrained
 };
 
 class DTensorWriter {
@@ -164,14 +193,19 @@ class DTensorWriter {
     result_.cannot_say.push_back(what);
   }
 
+  /// The placements of a stored tensor. Those that are only nearest are a problem, said once for a parameter and states
+  /// that are stored alike. PyTorch rejects operators on plain tensors beside DTensors, so there is always a placement.
+  ExportedEntry stored(const ExportedTensor& tensor) {
+    std::string why;
+    if (const auto placed = placements(tensor, axes_, &why)) return {tensor.name, *placed, ""};
+    std::string problem = dtensor_problem(tensor, why, plan_);
+    if (!said_.insert(problem).second) problem.clear();
+    return {tensor.name, nearest_placements(tensor, axes_), problem};
+  }
+
   void table(std::string_view variable, const std::vector<ExportedTensor>& tensors) {
     std::vector<ExportedEntry> entries;
-    for (const ExportedTensor& tensor : tensors) {
-      std::string why;
-      const auto placed = placements(tensor, axes_, &why);
-      entries.push_back(placed ? ExportedEntry{tensor.name, *placed, ""}
-                               : ExportedEntry{tensor.name, "", dtensor_problem(tensor, why, plan_)});
-    }
+    for (const ExportedTensor& tensor : tensors) entries.push_back(stored(tensor));
     result_.text += python_dictionary(variable, entries, result_.cannot_say);
   }
 
@@ -209,13 +243,9 @@ class DTensorWriter {
         continue;
       }
       blocks_.insert(block);
-      std::string why;
-      const auto placed = placements(tensor, axes_, &why);
-      if (placed) {
-        module(block).parameters.push_back(fmt::format("{}: {}", python_text(torch_name(tensor.name)), *placed));
-      } else {
-        problems.push_back({tensor.name, "", dtensor_problem(tensor, why, plan_)});
-      }
+      const ExportedEntry entry = stored(tensor);
+      module(block).tensors.push_back(fmt::format("{}: {}", python_text(torch_name(tensor.name)), entry.value));
+      if (!entry.problem.empty()) problems.push_back({tensor.name, "", entry.problem});
     }
     // If several results of one module are constrained, the last one is the module's result.
     for (const ExportedTensor& tensor : exported_.constraints) {
@@ -230,7 +260,7 @@ class DTensorWriter {
     std::vector<ExportedEntry> entries;
     for (const std::string& name : order_) {
       const TorchModule& of_name = modules_.at(name);
-      std::string value = fmt::format("Placed({{{}}}", fmt::join(of_name.parameters, ", "));
+      std::string value = fmt::format("Placed({{{}}}", fmt::join(of_name.tensors, ", "));
       value += of_name.result.empty() ? ")" : fmt::format(", {})", of_name.result);
       entries.push_back({name, value, ""});
     }
@@ -255,6 +285,7 @@ class DTensorWriter {
   std::map<std::string, TorchModule> modules_;
   std::vector<std::string> order_;  // keys of `modules_` in order
   std::set<std::string> blocks_;    // with their own parameters
+  std::set<std::string> said_;      // problems of stored tensors
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ ExportedText export_jax(const Plan& plan) {
   table("PARAMETERS", exported.parameters, true);
   result.text += "# of the optimizer, by parameter; its scalars are replicated\n";
   table("STATES", exported.states, true);
-  result.text += "# of results, by operator\n";
+  result.text += "# of results, by operator: its first result\n";
   table("CONSTRAINTS", exported.constraints, false);
   result.text += kJaxFunctions;
   return result;

@@ -96,7 +96,7 @@ class ShardCall {
         operation_(plan.graph->operation(id)),
         strategy_(plan.strategies[id]) {}
 
-  /// `wanted`: by name, the whole results to which the plan redistributes.
+  /// `wanted`: by operator, the whole first results to which the plan redistributes.
   ExportedEntry entry(const std::map<std::string, const ExportedTensor*>& wanted) const {
     std::vector<TensorLayout> in;
     for (std::size_t i = 0; i < operation_.operands.size(); ++i) {
@@ -137,7 +137,7 @@ class ShardCall {
     for (std::size_t i = 0; i < op_.results.size(); ++i) {
       TensorLayout layout = result_layout(operation_, strategy_, plan_.mesh, i);
       layout.partial.clear();
-      const auto found = wanted.find(plan_.graph->tensor(op_.results[i]).name);
+      const auto found = i == 0 ? wanted.find(op_.name) : wanted.end();
       if (found != wanted.end() && found->second->layout != layout) {
         layout = found->second->layout;
         is_other = true;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 
@@ -10,8 +12,8 @@ namespace {
 constexpr std::string_view kShardyHowTo =
     "// How to use it: sdy_opt reads this file. @step has the shardings of a step's arguments (inputs, parameters,\n"
     "// optimizer states; its scalars are replicated) and results: give them to your own function. The function\n"
-    "// with an operator's name constrains its result: inline it after that operator, '*' being every copy of a "
-    "repeat.\n"
+    "// with an operator's name constrains its first result: inline it after that operator, '*' being every copy of\n"
+    "// a repeat. A partial result is unreduced: the all_reduce is left to whoever reads it.\n"
     "// Collectives follow from the shardings; their order and overlap cannot be expressed here.\n";
 
 std::string mlir_comment(std::string_view text) {
@@ -45,14 +47,25 @@ std::string mlir_axes(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) 
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
-/// `<@mesh, [{"pcie"}, {}]>`, or nothing if a dimension is sharded in parts.
-std::optional<std::string> mlir_sharding(const TensorLayout& layout, const DeviceMesh& mesh) {
+/// `<@mesh, [{"pcie"}, {}], unreduced={"hccs"}>`; empty, with the reason in `why`, if Shardy has no such sharding.
+std::optional<std::string> mlir_sharding(const TensorLayout& layout, const DeviceMesh& mesh, std::string* why) {
   std::vector<std::string> dimensions;
   for (const DimensionLayout& dimension : layout.dimensions) {
-    if (dimension.is_sharded() && dimension.parts.size() != 1) return std::nullopt;
+    if (dimension.is_sharded() && dimension.parts.size() != 1) {
+      *why = "a dimension is sharded in parts";
+      return std::nullopt;
+    }
     dimensions.push_back(mlir_axes(dimension.is_sharded() ? dimension.parts[0].axes : std::vector<AxisRef>(), mesh));
   }
-  return fmt::format("<@mesh, [{}]>", fmt::join(dimensions, ", "));
+  if (layout.partial.empty()) return fmt::format("<@mesh, [{}]>", fmt::join(dimensions, ", "));
+  if (layout.reduction != Reduction::kSum) {
+    *why = "Shardy's unreduced axes are those of sums";
+    return std::nullopt;
+  }
+  // Its verifier wants them in the order of the mesh, and neighbouring sub-axes as one.
+  std::vector<AxisRef> unreduced(layout.partial.begin(), layout.partial.end());
+  std::ranges::sort(unreduced);
+  return fmt::format("<@mesh, [{}], unreduced={}>", fmt::join(dimensions, ", "), mlir_axes(joined(unreduced), mesh));
 }
 
 std::string mlir_type(const TensorType& type) {
@@ -105,16 +118,16 @@ class ShardyWriter {
   }
 
  private:
-  ExportedEntry problem(const ExportedTensor& tensor) const {
-    return {tensor.name, "",
-            fmt::format("{} {}; a dimension is sharded in parts", tensor.name, to_string(tensor.layout, plan_.mesh))};
+  ExportedEntry problem(const ExportedTensor& tensor, const std::string& why) const {
+    return {tensor.name, "", fmt::format("{} {}; {}", tensor.name, to_string(tensor.layout, plan_.mesh), why)};
   }
 
   /// One function for every result to constrain, copies of a repeat under one name.
   void write_constraints() {
     std::vector<ExportedEntry> entries;
     for (const ExportedTensor& tensor : exported_.constraints) {
-      const auto value = mlir_sharding(tensor.layout, plan_.mesh);
+      std::string why;
+      const auto value = mlir_sharding(tensor.layout, plan_.mesh, &why);
       const std::string type = mlir_type(tensor.type);
       entries.push_back(value ? ExportedEntry{tensor.name,
                                               fmt::format("(%x: {0}) -> {0} {{\n"
@@ -123,7 +136,7 @@ class ShardyWriter {
                                                           "  }}\n",
                                                           type, *value),
                                               ""}
-                              : problem(tensor));
+                              : problem(tensor, why));
     }
     for (const ExportedEntry& entry : fold_entries(entries)) {
       if (entry.problem.empty()) {
@@ -142,10 +155,11 @@ class ShardyWriter {
 
   Item argument(const ExportedTensor& tensor) {
     const std::string type = mlir_type(tensor.type);
-    if (const auto value = mlir_sharding(tensor.layout, plan_.mesh)) {
+    std::string why;
+    if (const auto value = mlir_sharding(tensor.layout, plan_.mesh, &why)) {
       return {fmt::format("{} {{sdy.sharding = #sdy.sharding{}}}", type, *value), tensor.name};
     }
-    cannot_say_.push_back(problem(tensor).problem);
+    cannot_say_.push_back(problem(tensor, why).problem);
     return {type, "cannot be expressed: " + cannot_say_.back()};
   }
 

@@ -89,7 +89,7 @@ ExportedPlan exported_plan(const Plan& plan) {
     // Other results of a contraction (the lse of attention) are read by its gradient only: no framework returns them.
     const TensorId result = op.results[0];
     if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
-      exported.constraints.push_back({graph.tensor(result).name, value->type, value->layout});
+      exported.constraints.push_back({op.name, value->type, value->layout});
     }
   }
   for (const Binding& binding : plan.program.outputs) {

@@ -22,9 +22,10 @@ struct ExportedTensor {
 /// The parts of a plan that all exports contain.
 struct ExportedPlan {
   std::vector<ExportedTensor> inputs;
-  std::vector<ExportedTensor> parameters;   // as stored
-  std::vector<ExportedTensor> states;       // under the parameter's name, or their own if layouts differ; no scalars
-  std::vector<ExportedTensor> constraints;  // first results of forward contractions and lookups, once they are whole
+  std::vector<ExportedTensor> parameters;  // as stored
+  std::vector<ExportedTensor> states;      // under the parameter's name, or their own if layouts differ; no scalars
+  /// First results of forward contractions and lookups, once they are whole, under the operator's name.
+  std::vector<ExportedTensor> constraints;
   std::vector<ExportedTensor> outputs;
 };
 /// Throws InputError for a plan in which devices have tensors of their own (graph/per_device.h).
@@ -47,7 +48,7 @@ std::string unequal_pieces(const ExportedTensor& tensor);
 struct ExportedEntry {
   std::string name;  // with '*' for the index of each repeat; `indices` has their values
   std::string value;
-  std::string problem;  // "wte.embedding_table [{hccs, pcie}, {}]; DTensor nests left to right"
+  std::string problem;  // "wte.embedding_table [{hccs, pcie}, {}]; DTensor nests left to right", or empty
   std::vector<std::vector<std::int64_t>> indices = {};  // for each '*' of the name, ascending
 
   bool operator==(const ExportedEntry&) const = default;

@@ -79,7 +79,9 @@ std::string python_dictionary(std::string_view variable, const std::vector<Expor
     if (!entry.problem.empty()) {
       text += "    " + python_comment("cannot be expressed: " + entry.problem);
       cannot_say.push_back(entry.problem);
-    } else if (entry.indices.empty()) {
+      if (entry.value.empty()) continue;
+    }
+    if (entry.indices.empty()) {
       text += fmt::format("    {}: {},\n", python_text(entry.name), entry.value);
     } else {
       std::string loops;

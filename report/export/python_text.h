@@ -28,8 +28,8 @@ std::string python_indices(const std::vector<std::int64_t>& indices);
 /// The name of the loop's variable at the n-th '*' of a name: i, j, k, ...
 char python_index(std::size_t star);
 
-/// A dictionary by name with one entry per line; a name with '*' becomes a comprehension over its copies. Entries that
-/// cannot be expressed become comments and are added to `cannot_say`.
+/// A dictionary by name with one entry per line; a name with '*' becomes a comprehension over its copies. What cannot be
+/// expressed becomes a comment, before the value that stands in for it if there is one, and is added to `cannot_say`.
 std::string python_dictionary(std::string_view variable, const std::vector<ExportedEntry>& entries,
                               std::vector<std::string>& cannot_say);
 

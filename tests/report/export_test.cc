@@ -172,7 +172,9 @@ TEST(ExportTest, TheCheckersFindFaults) {
       {"[{\"hccs\"}, {}]>", "[{\"hccs\":(1)3}, {}]>"},
       {"return %y", "return %z"},
       {"@mesh, [", "@other, ["},
-      {"[{\"hccs\"}, {}]>", "[{\"hccs\":(1)2, \"hccs\":(2)2}, {}]>"}};
+      {"[{\"hccs\"}, {}]>", "[{\"hccs\":(1)2, \"hccs\":(2)2}, {}]>"},
+      {"[{\"hccs\"}, {}]>", "[{\"hccs\"}, {}], unreduced={\"hccs\"}>"},
+      {"[{}, {}]>", "[{}, {}], unreduced={\"hccs\", \"pcie\"}>"}};
   for (const auto& [from, to] : changes) {
     std::string wrong = right;
     const std::size_t at = wrong.find(from);
@@ -224,60 +226,6 @@ TEST(ExportTest, DegreesAreThoseOfTheNearestUniformPlan) {
   }
 }
 
-/// Given the planner that made the plan, the export shows the cost of the nearest plan that the framework can express
-/// beside that of the plan; if the framework can express the plan itself, there is nothing to show.
-TEST(ExportTest, SaysWhatTheNearestPlanOfAKindCosts) {
-  const auto planner_of = [](const std::string& parallel, const std::string& training) {
-    const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
-model: layers
-dims: {B: 32, S: 64, H: 512, F: 4*H}
-inputs: {x: [B, S, H]}
-operators:
-  norm: {block: nn.LayerNorm, in: x}
-  up:   {block: nn.Dense, in: norm, out_channels: F}
-  gelu: {op: GeLU, in: up}
-  down: {block: nn.Dense, in: gelu, out_channels: H}
-  loss: {op: ReduceMean, in: down}
-loss: loss
-training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
-                                                                     "m.yaml"));
-    return ModelPlanner(model, read_cluster("ascend-910"), {});
-  };
-  // Without micro-batches ZeRO-1 is ZeRO-2.
-  const std::pair<const char*, const char*> stages[] = {
-      {"", ""}, {", ZeRO-1", ", ZeRO-2"}, {", ZeRO-2", ", ZeRO-2"}, {", ZeRO-3", ", ZeRO-3"}};
-  for (int zero = 0; zero <= 3; ++zero) {
-    for (const bool has_micro_batches : {true, false}) {
-      const ModelPlanner by_mode = planner_of(fmt::format("{{parallel_mode: data_parallel, zero: {}}}", zero),
-                                              has_micro_batches ? ", micro_batches: 2" : "");
-      const Plan plan = by_mode.plan(Level::kSpeed, "auto");
-      for (const char* target : {"megatron", "deepspeed", "torchtitan"}) {
-        const ExportedText exported = export_plan(plan, target, &by_mode);
-        expect_has(exported.text, fmt::format("# The plan is of this kind: data 8 x tensor 1{}.",
-                                              has_micro_batches ? stages[zero].first : stages[zero].second));
-        EXPECT_EQ(exported.nearest, "");
-      }
-    }
-  }
-  const ModelPlanner planner = planner_of("{}", "");
-  for (const Level level : {Level::kMemory, Level::kSpeed}) {
-    const Plan plan = planner.plan(level, "auto");
-    GlobalDegrees degrees = nearest_degrees(plan);
-    if (uniform_plan(plan, degrees).differences.empty()) continue;
-    degrees.gathers_again = degrees.sequence;  // as Megatron does
-    std::string why;
-    const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
-    const ExportedText exported = export_plan(plan, "megatron", &planner);
-    const std::string expected =
-        nearest ? fmt::format(" takes {} a step and {} at level {}, this plan {} and {}",
-                              format_time(nearest->time.step()), format_bytes(nearest->memory.peak), number_of(level),
-                              format_time(plan.time.step()), format_bytes(plan.memory.peak))
-                : " cannot be planned: " + why;
-    EXPECT_TRUE(exported.nearest.ends_with(expected)) << exported.nearest;
-    expect_has(exported.text, "# The nearest plan of this kind, data ");
-  }
-}
-
 /// Caches are laid out like the work on their sequences and heads in plans of global degrees, not kept by all devices.
 TEST(ExportTest, ADecodingStepIsEngineArguments) {
   const auto model = std::make_shared<const Model>(
@@ -309,23 +257,6 @@ TEST(ExportTest, ADecodingStepIsEngineArguments) {
   expect_has(export_plan(trained, "vllm").text, "#   the plan is for training\n");
   EXPECT_EQ(export_plan(trained, "megatron").text.find("is for"), std::string::npos);
   expect_has(export_plan(plan, "megatron").text, "#   the plan is for inference\n");
-}
-
-TEST(ExportTest, ExpertParallelismIsADegree) {
-  PlanOptions options;
-  options.level = Level::kSpeed;
-  options.overlap = false;  // else replicated experts are as fast
-  const Plan plan =
-      ModelPlanner(std::make_shared<const Model>(read_model("configs/mixture.yaml")), read_cluster("dgx-a100"), options)
-          .plan(Level::kSpeed, "auto");
-  const ExportedText megatron = export_plan(plan, "megatron");
-  expect_has(megatron.text,
-             "# The nearest plan of this kind is data 8 x tensor 1, experts in 8. Where this plan differs:\n"
-             "#   gradients are reduced as bf16, kept as f32\n");
-  expect_has(megatron.text, "  --expert-model-parallel-size 8\n  --expert-tensor-parallel-size 1\n");
-  expect_has(export_plan(plan, "torchtitan").text, "  --parallelism.expert_parallel_degree 8\n");
-  expect_has(export_plan(plan, "vllm").text, "  --enable-expert-parallel\n");
-  EXPECT_EQ(export_plan(plan, "deepspeed").text.find("experts in"), std::string::npos) << "it has no such setting";
 }
 
 /// Frameworks choose the products themselves, in whole layers.
@@ -473,27 +404,67 @@ TEST(ExportTest, WhatIsLeftToTheProgramIsSaid) {
   }
 }
 
-/// All but DeepSpeed without its tensor parallelism bring their own models.
-TEST(ExportTest, NetworksThatAProgramDoesNotRunAreSaid) {
+/// A result that stays partial is constrained as it is, or Shardy would sum it there.
+TEST(ExportTest, PartialResultsAreUnreducedInShardy) {
+  const auto exported = [](const std::string& layout) {
+    Plan plan = tiny_plan();
+    const TensorId head = *plan.graph->find_tensor("head");
+    for (ProgramValue& value : plan.program.values) {
+      if (value.tensor == head) value.layout = parse_layout(layout, plan.mesh);
+    }
+    return export_plan(plan, "shardy");
+  };
+  const ExportedText sum = exported("[{}, {}, {}] unreduced={pcie, hccs:(2)2}");
+  expect_has(sum.text, "<@mesh, [{}, {}, {}], unreduced={\"pcie\", \"hccs\":(2)2}>");
+  EXPECT_EQ(sdy_fault(sum.text), "");
+  EXPECT_EQ(sum.cannot_say, std::vector<std::string>());
+  const ExportedText maximum = exported("[{}, {}, {}] unreduced={pcie} unreduced_kind=max");
+  EXPECT_EQ(maximum.cannot_say.size(), 1U);
+  EXPECT_EQ(sdy_fault(maximum.text), "");
+}
+
+/// Tables of results have operators' names also where an operator has several results with names of their own, and
+/// running statistics have torch's names and stay buffers.
+TEST(ExportTest, NamesAreThoseThatProgramsKnow) {
   const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
-inputs: {x: [8, 4, 32, 32]}
+inputs: {x: [8, 4, 8, 8], q: [8, 4, 16, 8], k: [8, 4, 16, 8], v: [8, 4, 16, 8]}
 operators:
   c:    {block: nn.Conv2d, in: x, out_channels: 4, kernel_size: 3}
-  loss: {op: ReduceMean, in: c}
+  bn:   {block: nn.BatchNorm2d, in: c}
+  att:  {op: FlashAttention, in: [q, k, v], out: [o, lse]}
+  m:    {op: ReduceMean, in: o}
+  n:    {op: ReduceMean, in: bn}
+  loss: {op: Add, in: [m, n]}
 loss: loss
-training: {optimizer: sgd}
+training: {optimizer: adamw}
 parallel: {parallel_mode: data_parallel}
 )",
                                                                    "m.yaml"));
-  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
-  const auto says = [&](const char* target, const std::string& program) {
-    const std::string line = "the network: " + program + " runs transformers, and it has no attention\n";
-    return export_plan(plan, target).text.find(line) != std::string::npos;
-  };
-  EXPECT_TRUE(says("megatron", "pretrain_gpt.py"));
-  EXPECT_TRUE(says("torchtitan", "torchtitan"));
-  EXPECT_TRUE(says("vllm", "vLLM"));
-  EXPECT_FALSE(says("deepspeed", "DeepSpeed's AutoTP"));
+  const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), {}).plan(Level::kRatio, "auto");
+  expect_has(export_plan(plan, "jax").text, "    \"att\": S((");
+  expect_has(export_plan(plan, "dtensor").text, "    \"att\": Placed({}, (");
+  expect_has(export_plan(plan, "dtensor").text, "\"running_var\": (Replicate(), Replicate())})");
+  expect_has(export_plan(plan, "mindspore").text, "    net.att.shard(");
+  expect_has(export_plan(plan, "shardy").text, "@\"att\"(%x");
+  if (!has_python()) return;
+  for (const char* target : {"jax", "dtensor", "mindspore"}) {
+    EXPECT_TRUE(runs_in_python(plan, target, export_plan(plan, target).text)) << target;
+  }
+}
+
+/// No parameter stays a plain tensor beside DTensors; a parameter and states that are stored alike are one problem.
+TEST(ExportTest, DTensorTakesTheNearestPlacement) {
+  const auto model = std::make_shared<const Model>(
+      read_model_text("shardplan: 1\ninputs: {x: [64, 64]}\noperators:\n"
+                      "  up:   {block: nn.Dense, in: x, out_channels: 64, has_bias: false}\n"
+                      "  loss: {op: ReduceMean, in: up}\nloss: loss\ntraining: {optimizer: adamw}\n",
+                      "m.yaml", {{}, {{"up.weight", "[{hccs, pcie}, {}]"}}}));
+  const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), {}).plan(Level::kRatio, "auto");
+  const ExportedText exported = export_plan(plan, "dtensor");
+  expect_has(exported.text, "    \"up\": Placed({\"weight\": (Shard(0), Shard(0)");
+  expect_has(exported.text, "    \"up.weight\": (Shard(0), Shard(0)");
+  EXPECT_EQ(exported.cannot_say, std::vector<std::string>{"up.weight [{hccs, pcie}, {}]; DTensor nests left to right"});
+  EXPECT_TRUE(!has_python() || runs_in_python(plan, "dtensor", exported.text)) << exported.text;
 }
 
 /// DTensor's convolution looks at the last dimension alone.

@@ -36,7 +36,8 @@ const std::vector<ExportedEntry> kEntries = {{"layers.0.up", "(1, 2)", ""},
                                              {"layers.1.up", "(1, 2)", ""},
                                              {"head{0}", "'x'", ""},
                                              {"quoted\"name", "'y'", ""},
-                                             {"bad", "", "bad [{b, a}]; nests left to right"}};
+                                             {"bad", "", "bad [{b, a}]; nests left to right"},
+                                             {"near", "(0, 1)", "near [{c}]; the nearest"}};
 
 TEST(PythonTextTest, DictionariesFoldCopiesAndCommentWhatCannotBeSaid) {
   std::vector<std::string> cannot_say;
@@ -46,8 +47,10 @@ TEST(PythonTextTest, DictionariesFoldCopiesAndCommentWhatCannotBeSaid) {
             "    \"head{0}\": 'x',\n"
             "    \"quoted\\\"name\": 'y',\n"
             "    # cannot be expressed: bad [{b, a}]; nests left to right\n"
+            "    # cannot be expressed: near [{c}]; the nearest\n"
+            "    \"near\": (0, 1),\n"
             "}\n");
-  EXPECT_EQ(cannot_say, std::vector<std::string>{"bad [{b, a}]; nests left to right"});
+  EXPECT_EQ(cannot_say, (std::vector<std::string>{"bad [{b, a}]; nests left to right", "near [{c}]; the nearest"}));
   EXPECT_EQ(python_dictionary("none", {}, cannot_say), "none = {}\n");
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace shardplan {
@@ -107,6 +108,7 @@ class SdyReader {
         expect("=");
         const std::int64_t size = number();
         if (size < 1 || !axes_.emplace(axis, size).second) fail(fmt::format("axis \"{}\"", axis));
+        order_.push_back(axis);
         devices *= size;
       } while (accepts(","));
       expect("]");
@@ -153,31 +155,47 @@ class SdyReader {
     std::size_t dimensions = 0;
     if (!accepts("]")) {
       do {
-        expect("{");
-        if (!accepts("}")) {
-          bool is_first = true;
-          do {
-            const SdyAxis ref = axis();
-            if (!is_first && used.back().axis == ref.axis && used.back().before * used.back().size == ref.before) {
-              fail(fmt::format("two sub-axes of \"{}\" that are one", ref.axis));
-            }
-            for (const SdyAxis& other : used) {
-              if (other.axis == ref.axis && ref.before < other.before * other.size &&
-                  other.before < ref.before * ref.size) {
-                fail(fmt::format("axis \"{}\" is used twice", ref.axis));
-              }
-            }
-            used.push_back(ref);
-            is_first = false;
-          } while (accepts(","));
-          expect("}");
-        }
+        axes(used);
         ++dimensions;
       } while (accepts(","));
       expect("]");
     }
     if (dimensions != rank) fail(fmt::format("{} dimensions for a tensor of {}", dimensions, rank));
+    if (accepts(",")) {
+      expect("unreduced");
+      expect("=");
+      const std::size_t first = used.size();
+      axes(used);
+      if (used.size() == first) fail("no unreduced axes");
+      const auto key = [&](const SdyAxis& ref) {
+        return std::pair(std::find(order_.begin(), order_.end(), ref.axis) - order_.begin(), ref.before);
+      };
+      for (std::size_t i = first + 1; i < used.size(); ++i) {
+        if (key(used[i]) < key(used[i - 1])) fail("unreduced axes are not in the order of the mesh");
+      }
+    }
     expect(">");
+  }
+
+  /// In braces, appended to the axes of the same sharding.
+  void axes(std::vector<SdyAxis>& used) {
+    expect("{");
+    if (accepts("}")) return;
+    bool is_first = true;
+    do {
+      const SdyAxis ref = axis();
+      if (!is_first && used.back().axis == ref.axis && used.back().before * used.back().size == ref.before) {
+        fail(fmt::format("two sub-axes of \"{}\" that are one", ref.axis));
+      }
+      for (const SdyAxis& other : used) {
+        if (other.axis == ref.axis && ref.before < other.before * other.size && other.before < ref.before * ref.size) {
+          fail(fmt::format("axis \"{}\" is used twice", ref.axis));
+        }
+      }
+      used.push_back(ref);
+      is_first = false;
+    } while (accepts(","));
+    expect("}");
   }
 
   SdyAxis axis() {
@@ -277,6 +295,7 @@ class SdyReader {
   std::size_t at_ = 0;
   std::string mesh_;
   std::map<std::string, std::int64_t> axes_;
+  std::vector<std::string> order_;  // the axes as the mesh lists them
   std::set<std::string> symbols_;
   std::map<std::string, std::string> types_;  // by value, of the current function
 };
