@@ -1,4 +1,5 @@
-// What frameworks with global degrees are told of a plan: the nearest plan of their kind, its cost, and what differs.
+// What frameworks with one setting for the whole model are told of a plan: the nearest plan of their kind, what it costs,
+// in which type it reduces gradients, what differs, and what they cannot run at all.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "report/export/export.h"
 #include "report/export/kept_types.h"
 #include "report/export/uniform_plan.h"
+#include "tests/support/hand_plan.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -23,10 +25,11 @@ model: layers
 dims: {B: 32, S: 64, H: 512, F: 4*H}
 inputs: {x: [B, S, H]}
 operators:
-  norm: {block: nn.LayerNorm, in: x}
+  mix:  {op: Softmax, in: x}
+  norm: {block: nn.LayerNorm, in: mix}
   up:   {block: nn.Dense, in: norm, out_channels: F}
-  mix:  {op: Softmax, in: up}
-  down: {block: nn.Dense, in: mix, out_channels: H}
+  gelu: {op: GeLU, in: up}
+  down: {block: nn.Dense, in: gelu, out_channels: H}
   loss: {op: ReduceMean, in: down}
 loss: loss
 training: {optimizer: adam)" + training + "}\nparallel: " + parallel + "\n",
@@ -113,23 +116,13 @@ parallel: {parallel_mode: data_parallel}
 
 /// Before any difference of degrees.
 TEST(ExportDegreesTest, WhatAProgramCannotRunAtAllIsSaidFirst) {
-  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
-inputs: {x: [64, 256]}
-operators:
-  up:   {block: nn.Dense, in: x, out_channels: 1024}
-  down: {block: nn.Dense, in: up, out_channels: 256}
-  loss: {op: ReduceMean, in: down}
-loss: loss
-training: {optimizer: sgd}
-)",
-                                                                   "m.yaml", {{}, {{"up.weight", "[{nvlink}, {}]"}}}));
-  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
-  ASSERT_FALSE(uniform_plan(plan, nearest_degrees(plan)).differences.empty());
+  const Plan plan = tiny_plan();
   expect_has(export_plan(plan, "vllm").text,
              "Where this plan differs:\n#   the plan is for training\n"
-             "#   the network: vLLM runs transformers, and it has no attention\n");
+             "#   the network: vLLM runs transformers, and it has no attention\n#   wte.gather: ");
   expect_has(export_plan(plan, "megatron").text,
-             "Where this plan differs:\n#   the network: pretrain_gpt.py runs transformers, and it has no attention\n");
+             "Where this plan differs:\n"
+             "#   the network: pretrain_gpt.py runs transformers, and it has no attention\n#   wte.gather: ");
 }
 
 /// Two products around attention, by data parallelism of the given kind.
