@@ -24,6 +24,43 @@ const BadModel kBadModels[] = {
      R"(m.yaml:1:1: error: the file has no operators
     as in: operators: {y: {op: ReLU, in: x}})",
      ""},
+    {"no_model_at_all", "shardplan: 1\nmodel: abc\noperators: {}\n",
+     R"(m.yaml:1:1: error: the file has no operators
+    as in: operators: {y: {op: ReLU, in: x}})",
+     ""},
+    {"lines_behind_a_fault",
+     R"(shardplan: 1
+inputs: {x: [8, 8]}
+operators:
+  up: {block: nn.Dense, in: x, out_chanels: 8}
+  ac: {op: Gelu, in: up}
+  dn: {block: nn.Dens, in: ac, out_channels: 8}
+  s:  {op: Softmax, in: dn, axes: 1}
+)",
+     R"(m.yaml:4:32: error: up: unknown key 'out_chanels'; did you mean 'out_channels'?
+    attributes of nn.Dense: in_channels, out_channels, has_bias
+m.yaml:5:12: error: ac: no operator 'Gelu'; did you mean 'GeLU'?
+m.yaml:6:15: error: dn: no block 'nn.Dens'; did you mean 'nn.Dense'?
+m.yaml:7:29: error: s: unknown key 'axes'; did you mean 'axis'?
+    attributes of Softmax: axis)",
+     "shapes behind up were not checked"},
+    {"no_inputs_are_one_fault",
+     R"(shardplan: 1
+inputs: {x: [8, 8]}
+operators:
+  up: {block: nn.Dense, in: x, out_channels: 8}
+  dn: {block: nn.Dense, in: [], out_channels: 8}
+outputs: [dn]
+)",
+     "m.yaml:5:15: error: dn: nn.Dense takes 1 input, found 0", ""},
+    {"negative_epsilon",
+     R"(shardplan: 1
+inputs: {x: [8, 8]}
+operators: {y: {block: nn.LayerNorm, in: x, epsilon: -1}}
+)",
+     R"(m.yaml:3:42: error: y.layer_norm: attribute epsilon of LayerNorm is -1; expected at least 0
+    x is f32 [8, 8], gamma is f32 [8], beta is f32 [8])",
+     ""},
     {"unknown_dims_and_sizes",
      R"(shardplan: 1
 dims: {B: 8, D: 16}
