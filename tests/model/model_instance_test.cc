@@ -131,6 +131,10 @@ operators:
   shard:  {block: two, in: auto, in_strategy: [[8, 1]]}
   stored: {op: ReLU, in: shard, strategy: [{dp}, {}]}
   last:   {op: ReLU, in: stored}
+  dense:  {block: nn.Dense, in: last, out_channels: 8}
+  loss:   {op: ReduceMean, in: dense}
+loss: loss
+training: {optimizer: sgd}
 parallel: {parallel_mode: semi_auto_parallel, device_num: 8}
 )");
   const OperatorGraph& graph = model.graph;
