@@ -7,6 +7,9 @@
 #include "model/blocks/operator_line.h"
 #include "operators/catalogue.h"
 
+// A use of a block is typed like an operator: its block is found, its options give the block's dims, and the template of
+// that block at these inputs says the types of the results. Copies of a repeat are typed one after the other.
+
 namespace shardplan {
 namespace {
 

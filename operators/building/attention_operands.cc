@@ -7,6 +7,9 @@
 
 #include "base/random.h"
 
+// What the variants of attention have in common: attributes, operands by their roles, and the pairs of a query and a key that
+// see each other. Pairs are counted in closed form, since the search asks for the work of every strategy.
+
 namespace shardplan {
 namespace {
 
