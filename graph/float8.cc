@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "graph/inserted_casts.h"
@@ -35,8 +36,7 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
   InsertedCasts casts(graph, builder);
   const IdVector<TensorId, char> is_free = weights_only_in(graph, products);
   std::map<OperationId, OperationId> operations;
-  IdVector<OperatorId, char> is_unread(graph.operators().size(),
-                                       0);  // autocast's casts of weights that are stored in f8
+  std::set<std::string> unread;  // autocast's casts of weights that are stored in f8
   for (const OperatorId id : products) {
     std::vector<TensorId> operands;
     for (const TensorId operand : graph.operators()[id].operands) {
@@ -44,7 +44,7 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
       const TensorId stored = behind_inserted_cast(graph, operand);
       if (weights == StoredWeights::kInFloat8 && is_free[stored] != 0) {
         builder.tensor(stored).type.dtype = DataType::kF8E4M3;
-        if (stored != operand) is_unread[*tensor.producer] = 1;
+        if (stored != operand) unread.insert(std::string(graph.operators()[*tensor.producer].name));
         operands.push_back(stored);
       } else {
         const bool is_short = tensor.type.dtype == DataType::kF8E4M3;
@@ -59,9 +59,15 @@ OperatorGraph products_in_float8(const OperatorGraph& graph, const std::vector<O
     builder.op(id).operands = operands;
     builder.op(id).operation = known->second;
   }
-  while (is_unread.size() < builder.num_operators()) is_unread.push_back(0);
-  builder.remove(is_unread);
-  return builder.build();
+  OperatorGraph result = builder.build();
+  if (unread.empty()) return result;
+  IdVector<OperatorId, char> is_removed(result.operators().size(), 0);
+  for (const OperatorId id : result.operators().ids()) {
+    is_removed[id] = unread.contains(std::string(result.operators()[id].name)) ? 1 : 0;
+  }
+  OperatorGraphBuilder without(result);
+  without.remove(is_removed);
+  return without.build();
 }
 
 }  // namespace shardplan

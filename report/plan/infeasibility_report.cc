@@ -180,10 +180,10 @@ std::string infeasibility_report(const Infeasibility& answer, bool colour) {
                                                  counted(plan.cluster.num_devices(), "device"), mesh_words(plan.mesh),
                                                  number_of(plan.options.level), to_string(plan.options.level))) +
                      '\n';
-  text += fmt::format("  {}   the smallest plan {}needs {} per device; {} are available: {} too much\n",
-                      styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ",
-                      format_bytes(plan.memory.peak), format_bytes(plan.usable),
-                      format_bytes(plan.memory.peak - plan.usable));
+  text += fmt::format(
+      "  {}   the smallest plan {}needs {} per device, {} too much:\n                 {} are available\n",
+      styled("does not fit", TextStyle::kRed, colour), answer.proven ? "" : "found ", format_bytes(plan.memory.peak),
+      format_bytes(plan.memory.peak - plan.usable), format_bytes(plan.usable));
   const std::string_view of_layers = plan.has_uniform_layers ? " with uniform layers" : "";
   if (answer.least > 0) {
     text += fmt::format(

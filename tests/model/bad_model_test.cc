@@ -175,7 +175,8 @@ m.yaml:11:20: error: f: Add takes 2 inputs (x1, x2), found 1
 m.yaml:12:55: error: g: out has 3 names, Split has 2 results
 m.yaml:13:33: error: h: axis: no dim 'last' here
 m.yaml:14:44: error: i: transpose_b is 'yes'; expected true or false
-m.yaml:15:31: error: j is [8, 16]; the file says [8, 2*D] = [8, 32])",
+m.yaml:15:31: error: j is [8, 16]; the file says [8, 2*D] = [8, 32]
+m.yaml:16:11: error: k: no operator 'Softmaxx'; did you mean 'Softmax'?)",
      "shapes behind b, j were not checked"},
     {"built_in_blocks",
      R"(shardplan: 1
