@@ -255,8 +255,10 @@ TEST(ModeStrategiesTest, ABatchMayBeCutUnequallyIfNothingForbidsIt) {
   const auto fault = [](const std::string& more) {
     ModelOverrides thirty;
     thirty.dims["B"] = 30;
-    return fault_of(
-        std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + more + "}\n", thirty);
+    return fault_of(std::string(kModePerceptron) +
+                        "training: {optimizer: sgd}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}" + more +
+                        "}\n",
+                    thirty);
   };
   const std::string refusal =
       "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 30\n    possible: 24 or 32";

@@ -66,7 +66,11 @@ TEST(PlanNoticesTest, NamesWhatEveryDeviceHasOfItsOwn) {
 TEST(PlanNoticesTest, LocalStatisticsMatterInTrainingOnly) {
   ParallelOptions parallel;
   parallel.local_batch_norm = true;
-  EXPECT_EQ(per_device_notices(graph_of({}, true), parallel),
+  const Model model = read_model_text(
+      "shardplan: 1\ninputs: {x: [8, 4, 2, 2]}\noperators:\n  y: {block: nn.BatchNorm2d, in: x}\n"
+      "  loss: {op: ReduceMean, in: y}\nloss: loss\ntraining: {optimizer: sgd}\n",
+      "m.yaml");
+  EXPECT_EQ(per_device_notices(planned_graph(model), parallel),
             std::vector<std::string>{
                 "batch normalisation is over each device's part of the batch, also in the proof's reference"});
   EXPECT_TRUE(per_device_notices(graph_of({}, false), parallel).empty());
@@ -90,8 +94,8 @@ TEST(PlanNoticesTest, NamesWhatKeepsAttentionFromBeingFused) {
   const std::string context = "strategies: {context: {in_strategy: [[{}, {a}, {}, {}], [{}, {a}, {}, {}]]}}\n";
   EXPECT_EQ(notice("parallel: {mesh: {a: 8}}\n" + context), std::nullopt);
   EXPECT_EQ(notice(fused + context),
-            "attention: fused leaves the attention around probs as written, since context has a strategy or recompute "
-            "of its own; give these to what it reads and to its readers");
+            "attention: fused leaves the attention around probs as written, since context has a strategy, recompute "
+            "or another key of its own; give these to what it reads and to its readers, or to the block around it");
 }
 
 TEST(PlanNoticesTest, SaysWhyAttentionIsNotFused) {
