@@ -66,8 +66,7 @@ TEST(PlanFileTest, HoldsOfWhichOrdersTheBoundIs) {
     const PlanFile file = read_plan_file(plan_json(plan), "plan.json");
     EXPECT_EQ(file.overlapped_bound, plan.overlapped_bound);
     EXPECT_EQ(file.is_bound_one_block_ahead, one_ahead);
-    expect_has(summary_report(plan, {}),
-               one_ahead ? "in any order that recomputes at" : "in any order, takes");
+    expect_has(summary_report(plan, {}), one_ahead ? "in any order that recomputes at" : "in any order, takes");
   }
 }
 
