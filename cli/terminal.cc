@@ -17,6 +17,10 @@ void print(const std::string& text) {
 
 void notice(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
+void say_notices(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) notice("notice: " + text);
+}
+
 bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');

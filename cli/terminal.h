@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace shardplan {
 
@@ -9,6 +10,8 @@ namespace shardplan {
 void print(const std::string& text);
 /// A line on standard error.
 void notice(const std::string& text);
+/// One line for each: "notice: TEXT".
+void say_notices(const std::vector<std::string>& texts);
 /// True if standard output is a terminal and NO_COLOR is unset or empty.
 bool wants_colour();
 /// True if standard error is a terminal: progress may be shown.

@@ -15,10 +15,10 @@ DeviceMesh model_mesh(const Model& model, const Cluster& cluster);
 /// Those of `pieces` that together shard a batch the most, in their order.
 std::vector<AxisRef> batch_pieces(const std::vector<AxisRef>& pieces, std::int64_t batch, bool allows_uneven);
 
-/// The pieces of a mesh that a search may use. The user's axes are not split, and
-/// those of size 1 are left out; the cluster's levels may be
-/// (`search_pieces`). If the outermost of several levels is larger than the number of pieces the batch allows, it is
-/// split so that more of it can shard the batch: on ib=512, nvlink=8 a batch of 768 has the pieces 2, 256 and 8.
+/// The pieces of a mesh that a search may use. The user's axes are not split, and those of size 1 are left out; the
+/// cluster's levels may be split (`search_pieces`). If the outermost of several levels is larger than the number of
+/// pieces the batch allows, it is split so that more of it can shard the batch: on ib=512, nvlink=8 a batch of 768 has
+/// the pieces 2, 256 and 8.
 std::vector<AxisRef> model_pieces(const Model& model, const DeviceMesh& mesh, std::int64_t batch);
 
 }  // namespace shardplan

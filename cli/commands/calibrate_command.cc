@@ -18,7 +18,7 @@ struct CalibrateArguments {
 
 int run(const CalibrateArguments& arguments) {
   const Cluster cluster = read_cluster(arguments.cluster);
-  for (const std::string& text : cluster.notices) notice("notice: " + text);
+  say_notices(cluster.notices);
   const Calibration calibration = calibrate(cluster, read_measurements(arguments.measurements, cluster));
   if (!arguments.out.empty()) write_file(arguments.out, calibration.cluster.text);
   print(calibration_report(calibration));

@@ -77,7 +77,7 @@ std::optional<CheckpointForm> form_of_model(const Checkpoint& checkpoint, const 
   } catch (const WrittenPerDevice& found) {
     form = local_model_form(found, planning, checkpoint, notices);
   }
-  for (const std::string& text : notices) notice("notice: " + text);
+  say_notices(notices);
   return form;
 }
 

@@ -28,7 +28,7 @@ int show(const ClusterArguments& arguments) {
   if (arguments.device_num) cluster = take_devices(cluster, *arguments.device_num);
   if (arguments.capacity) cluster = with_capacity(cluster, parse_capacity(*arguments.capacity));
 
-  for (const std::string& text : cluster.notices) notice("notice: " + text);
+  say_notices(cluster.notices);
   if (arguments.to == "rank-table") {
     notice("notice: server_id and device_ip are placeholders; replace them by the addresses of your servers");
     print(write_rank_table(cluster));

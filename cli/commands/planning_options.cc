@@ -295,9 +295,9 @@ PlanningJob described_job(const PlanningArguments& arguments, const PlanFile* fi
   options.dims = changed.dims;
   options.strategies = changed.strategies;
   options.time_spent = elapsed_seconds();
-  for (const std::string& text : model->notices) notice("notice: " + text);
-  for (const std::string& text : job.cluster.notices) notice("notice: " + text);
-  for (const std::string& text : job.notices) notice("notice: " + text);
+  say_notices(model->notices);
+  say_notices(job.cluster.notices);
+  say_notices(job.notices);
   if (model->local) throw WrittenPerDevice(model, job.cluster);
   return {std::move(model), job.cluster, std::move(options)};
 }
@@ -314,7 +314,7 @@ std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
   auto planner = naming_plan_file(job.embedded, [&] {
     return std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
   });
-  for (const std::string& text : planner->notices()) notice("notice: " + text);
+  say_notices(planner->notices());
   return planner;
 }
 
@@ -362,7 +362,7 @@ PreparedPlan plan_in_all_shapes(const PlanningJob& job) {
   ShapedPlan best = naming_plan_file(job.embedded, [&] {
     return plan_best_shape(job.model, job.cluster, job.options, interrupt_token(), report_progress);
   });
-  for (const std::string& text : best.planner->notices()) notice("notice: " + text);
+  say_notices(best.planner->notices());
   return {std::move(best.planner), std::move(best.plan)};
 }
 
@@ -470,7 +470,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* file
     result.plan = stored_plan(file, arguments.model, *result.planning);
     result.proof = file.proof;
     begin_phase("writing the answer", PhaseEnd::kBySelf);
-    for (const std::string& text : search_notices(*result.planning, result.plan)) notice("notice: " + text);
+    say_notices(search_notices(*result.planning, result.plan));
     save_strategies(arguments, result, files);
     return result;
   }
@@ -497,7 +497,7 @@ PreparedPlan plan_or_load(const PlanningArguments& arguments, PendingFiles* file
   if (interrupt_token().stop_requested() && result.is_found()) {
     note_interruption(result.plan);
   }
-  for (const std::string& text : search_notices(*result.planning, result.plan)) notice("notice: " + text);
+  say_notices(search_notices(*result.planning, result.plan));
   save_strategies(arguments, result, files);
   return result;
 }

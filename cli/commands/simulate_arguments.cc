@@ -42,9 +42,7 @@ void save_if_due(const SimulateArguments& arguments, std::int64_t step, std::int
   if (!is_due(arguments, step, last)) return;
   save(checkpoint_folder(arguments.save, arguments.prefix, step));
   if (arguments.keep_most == 0) return;
-  for (const std::string& text : keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most, step)) {
-    notice("notice: " + text);
-  }
+  say_notices(keep_last_checkpoints(arguments.save, arguments.prefix, arguments.keep_most, step));
 }
 
 }  // namespace shardplan

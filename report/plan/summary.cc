@@ -383,8 +383,9 @@ std::string laid_out(const Plan& plan) {
     }
     text = narrow.to_string(2);
   }
-  if (runs.size() > num_shown)
-    text += fmt::format("  {} more block{}\n", runs.size() - num_shown, runs.size() - num_shown == 1 ? "" : "s");
+  if (runs.size() > num_shown) {
+    text += fmt::format("  {}\n", counted(static_cast<std::int64_t>(runs.size() - num_shown), "more block"));
+  }
   return text;
 }
 
