@@ -12,6 +12,9 @@
 namespace shardplan {
 namespace {
 
+/// What is tested are kinds of plans, not how good they are: some tens of plans are scheduled.
+constexpr std::uint64_t kWorkOfSearch = 500'000'000;
+
 /// Two layers of GPT without attention, so that a search takes no time.
 std::string layers(const std::string& parallel, const std::string& training = "") {
   return R"(shardplan: 1
@@ -39,6 +42,7 @@ training: {optimizer: adam)" +
 ModelPlanner planner_of(const std::string& text, Level level, bool overlap = true) {
   PlanOptions options;
   options.level = level;
+  options.work_limit = kWorkOfSearch;
   options.overlap = overlap;
   return {std::make_shared<const Model>(read_model_text(text, "m.yaml")), read_cluster("ascend-910"), options};
 }

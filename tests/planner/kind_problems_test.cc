@@ -12,10 +12,15 @@
 namespace shardplan {
 namespace {
 
-ModelPlanner shipped(const char* model, const char* cluster, std::int64_t layers) {
+/// Enough for a plan to start from: some tens of plans are scheduled.
+constexpr std::uint64_t kWorkOfStart = 500'000'000;
+
+ModelPlanner shipped(const char* model, const char* cluster, std::int64_t layers, std::uint64_t work_limit = 0) {
   ModelOverrides overrides;
   overrides.dims["L"] = layers;
-  return {std::make_shared<const Model>(read_model(model, overrides)), read_cluster(cluster), {}};
+  PlanOptions options;
+  options.work_limit = work_limit;
+  return {std::make_shared<const Model>(read_model(model, overrides)), read_cluster(cluster), options};
 }
 
 TEST(KindProblemsTest, CommonDegreesAreStagesOfZeroBesideTensorsOfOneNode) {
@@ -61,7 +66,7 @@ TEST(KindProblemsTest, WhatASmallBatchLeavesIsForTensorsAndContext) {
 }
 
 TEST(KindProblemsTest, WeightsThatAreKeptAreNotGatheredAgain) {
-  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x32", 4);
+  const ModelPlanner planner = shipped("configs/gpt3-175b.yaml", "dgx-a100x32", 4, kWorkOfStart);
   const Plan plan = planner.plan(Level::kSpeed, "auto");
   GlobalDegrees degrees{{AxisRef{1, 1, 8}}, {}, false, 3};
   std::string why;

@@ -9,11 +9,20 @@
 namespace shardplan {
 namespace {
 
+/// The whole search takes four times as long. Guesses are tried early in it.
+constexpr std::uint64_t kWork = 4'000'000'000, kWorkOfGuesses = 1'000'000'000;
+
+PlanOptions limited_to(std::uint64_t work) {
+  PlanOptions options;
+  options.work_limit = work;
+  return options;
+}
+
 Plan mixtral_plan(const std::map<std::string, std::string>& strategies) {
   ModelOverrides overrides;
   overrides.strategies = strategies;
   const auto model = std::make_shared<const Model>(read_model("configs/models/mixtral-8x7b.yaml", overrides));
-  return ModelPlanner(model, read_cluster("dgx-h100x8"), {}).plan(Level::kSpeed, "auto");
+  return ModelPlanner(model, read_cluster("dgx-h100x8"), limited_to(kWorkOfGuesses)).plan(Level::kSpeed, "auto");
 }
 
 // For the sum of times it makes no difference whether experts are gathered between nodes when they are new or when they
@@ -35,7 +44,7 @@ TEST(OverlapSearchTest, AllWeightsAreStoredInPiecesWhereActivationsAreHalfHidden
   ModelOverrides overrides;
   overrides.dims = {{"L", 16}};
   const auto model = std::make_shared<const Model>(read_model("configs/gpt3-175b.yaml", overrides));
-  PlanOptions options;
+  PlanOptions options = limited_to(kWorkOfGuesses);
   options.capacity = Bytes{19} << 30;
   const Plan found = ModelPlanner(model, read_cluster("dgx-a100x128"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
@@ -64,7 +73,7 @@ TEST(OverlapSearchTest, WhatSumsDoNotTellApartIsFoundNearThePlan) {
   const auto model = std::make_shared<const Model>(read_model("configs/bert-base.yaml"));
   Cluster cluster = read_cluster(model->cluster.value);
   cluster.fusion = Fusion::kNone;
-  const Plan found = ModelPlanner(model, cluster, {}).plan(Level::kSpeed, "auto");
+  const Plan found = ModelPlanner(model, cluster, limited_to(kWork)).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
   EXPECT_LT(open_gap(found).value(), 0.075);
 }
@@ -85,7 +94,7 @@ TEST(OverlapSearchTest, WhatWindowsCouldHideIsFound) {
 // within 10 % fits. Parts of the plan that are searched again lead to that one.
 TEST(OverlapSearchTest, PlansDoNotDependOnWhereTheSearchFirstEnds) {
   const auto model = std::make_shared<const Model>(read_model("configs/mnist-train.yaml"));
-  PlanOptions options;
+  PlanOptions options = limited_to(kWork);
   options.capacity = Bytes{140} << 10;
   const Plan found = ModelPlanner(model, read_cluster("ascend-910"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
@@ -97,7 +106,7 @@ TEST(OverlapSearchTest, OfPlansThatTakeNearlyTheSameTimeTheLeanerIsTaken) {
   ModelOverrides overrides;
   overrides.dims = {{"L", 16}};
   const auto model = std::make_shared<const Model>(read_model("configs/models/llama3-70b.yaml", overrides));
-  PlanOptions options;
+  PlanOptions options = limited_to(kWork);
   options.capacity = Bytes{24} << 30;
   const Plan found = ModelPlanner(model, read_cluster("dgx-h100x8"), options).plan(Level::kSpeed, "auto");
   ASSERT_TRUE(found.fits());
