@@ -8,7 +8,7 @@
 namespace shardplan {
 namespace {
 
-constexpr std::size_t kOrderedAtOnce = 2;  // threads
+constexpr std::size_t kOrderedAtOnce = 8;  // threads
 constexpr Picoseconds kThousandthsToGain = 5;
 constexpr Bytes kLeanerPercent = 90;
 

@@ -23,7 +23,7 @@ constexpr std::uint64_t kNearWork = 50'000'000;
 /// At most this many are tried, fewer for long programs.
 constexpr std::size_t kMostNear = 60;
 constexpr std::size_t kInstructionsTried = 150'000;
-constexpr std::size_t kTriedAtOnce = 2;
+constexpr std::size_t kTriedAtOnce = 8;  // threads
 /// If only few can be tried, at most this many of them have their largest change at the same node or edge.
 constexpr std::size_t kFewNear = 16, kMostOfPart = 2;
 /// The candidates with the shortest orders by the plan's rule are refined, as long as that order exceeds the plan's
@@ -121,7 +121,7 @@ NearSearch::Found NearSearch::lightest_compared(const Plan& plan, const Choice& 
 /// The choices with lower bounds below `too_long`, smallest first; of those with equal bounds and equal costs only one.
 std::vector<Choice> NearSearch::lightest(const std::vector<Choice>& choices, Picoseconds too_long) const {
   std::vector<std::pair<Picoseconds, std::int64_t>> weights(choices.size());  // with costs
-  side_by_side(kTriedAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
+  side_by_side(num_processors(kTriedAtOnce), choices.size(), [&](std::size_t, std::size_t i) {
     weights[i] = {input_.weigh(choices[i]), evaluate(input_.model.problem.problem, choices[i]).value({})};
   });
   std::vector<std::optional<Picoseconds>> bounds;
@@ -206,7 +206,7 @@ std::vector<Choice> NearSearch::shorter_refined(const Plan& plan, std::vector<Ch
 std::vector<std::optional<Picoseconds>> NearSearch::ends_by_rule(const Plan& plan, const std::vector<Choice>& choices,
                                                                  bool is_refined) const {
   std::vector<std::optional<Picoseconds>> ends(choices.size());
-  side_by_side(kTriedAtOnce, choices.size(), [&](std::size_t, std::size_t i) {
+  side_by_side(num_processors(kTriedAtOnce), choices.size(), [&](std::size_t, std::size_t i) {
     if (input_.deadline.is_over()) return;
     const Decisions decisions = input_.model.decisions_of(choices[i]);
     ends[i] = input_.step_by_rule(decisions, plan, is_refined);
