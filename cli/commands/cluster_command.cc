@@ -61,7 +61,8 @@ Command cluster_command() {
             .completed_by(Completion::kCluster)}},
       {"Selection",
        {option("--device-num", "N", &arguments->device_num, "only the first N devices"),
-        option("--capacity", "BYTES", &arguments->capacity, "memory per device, as 16GiB, instead of the cluster's"),
+        option("--capacity", "BYTES", &arguments->capacity,
+               "usable memory per device, as 16GiB, instead of the cluster's"),
         option("--rank-table", "FILE", &arguments->rank_table, "servers, devices and ranks from this file")
             .completed_by(Completion::kFile)}},
       {"Output",

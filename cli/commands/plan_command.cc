@@ -103,8 +103,8 @@ std::vector<ExplainedDecision> page_decisions(const PlanArguments& arguments, co
   const auto is_incomplete = [](const ExplainedDecision& one) { return !one.explanation.is_complete; };
   const auto count = std::count_if(decisions.begin(), decisions.end(), is_incomplete);
   if (count > 0) {
-    notice(fmt::format("stopped early: on the page alternatives are missing for {} of {} decisions", count,
-                       decisions.size()));
+    say_notices({fmt::format("stopped early: on the page alternatives are missing for {} of {} decisions", count,
+                             decisions.size())});
   }
   return decisions;
 }
@@ -134,7 +134,7 @@ int plan_model(PlanArguments arguments) {
     try {
       proof = prove(plan, options);
     } catch (const Stopped&) {
-      notice("stopped early: nothing is proven");  // the plan is printed and written all the same
+      say_notices({"stopped early: nothing is proven"});  // the plan is printed and written all the same
     }
   }
   const std::vector<ExplainedDecision> decisions = page_decisions(arguments, planned);

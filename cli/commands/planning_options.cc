@@ -124,7 +124,8 @@ std::vector<PlanningGroup> planning_table(PlanningArguments& arguments) {
          [](Given given, PlanOptions& options) {
            if (given.capacity) options.capacity = parse_capacity(*given.capacity);
          },
-         option("--capacity", "BYTES", &arguments.capacity, "memory per device, as 16GiB, instead of the cluster's")}}},
+         option("--capacity", "BYTES", &arguments.capacity,
+                "usable memory per device, as 16GiB, instead of the cluster's")}}},
       {"Search",
        {{PlanningRole::kSearch,
          [](Given given, PlanOptions& options) {
