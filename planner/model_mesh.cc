@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "costmodel/cluster/cluster_mesh.h"
 #include "layouts/uneven.h"
+#include "planner/mesh_shapes.h"
 #include "strategies/enumerate.h"
 
 namespace shardplan {
@@ -27,6 +29,20 @@ std::vector<AxisRef> cut_for_batch(const DeviceMesh& mesh, std::int64_t batch) {
   inner.size /= outer;
   pieces.insert(pieces.begin() + 1, inner);
   return pieces;
+}
+
+/// Of the usual pieces, the outermost level in two, and all other shapes: the first that shards the batch the most.
+std::vector<AxisRef> best_for_batch(const DeviceMesh& mesh, std::int64_t batch, bool allows_uneven) {
+  std::vector<std::vector<AxisRef>> candidates{search_pieces(mesh)};
+  if (mesh.axes().size() > 1) candidates.push_back(cut_for_batch(mesh, batch));
+  std::vector<std::vector<AxisRef>> shapes = mesh_shapes(mesh);
+  // Those whose outer pieces are the largest first: they leave the outer levels whole.
+  std::stable_sort(shapes.begin(), shapes.end(), [](const auto& a, const auto& b) {
+    return std::ranges::lexicographical_compare(b, a, {}, &AxisRef::size, &AxisRef::size);
+  });
+  candidates.insert(candidates.end(), shapes.begin(), shapes.end());
+  const auto cuts = [&](const std::vector<AxisRef>& pieces) { return most_cuts(pieces, batch, allows_uneven); };
+  return *std::ranges::max_element(candidates, {}, cuts);  // the first of equals
 }
 
 }  // namespace
@@ -59,12 +75,7 @@ std::vector<AxisRef> batch_pieces(const std::vector<AxisRef>& pieces, std::int64
 
 std::vector<AxisRef> model_pieces(const Model& model, const DeviceMesh& mesh, std::int64_t batch) {
   if (model.parallel.mesh.empty()) {
-    std::vector<AxisRef> usual = search_pieces(mesh);
-    if (mesh.axes().size() < 2) return usual;
-    const bool allows_uneven = model.parallel.allows_uneven;
-    std::vector<AxisRef> for_batch = cut_for_batch(mesh, batch);
-    const bool cuts_more = most_cuts(for_batch, batch, allows_uneven) > most_cuts(usual, batch, allows_uneven);
-    return cuts_more ? for_batch : usual;
+    return best_for_batch(mesh, batch, model.parallel.allows_uneven);
   }
   std::vector<AxisRef> pieces;
   for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {

@@ -20,10 +20,17 @@ bool uses_strategies(ParallelMode mode) {
 std::vector<AxisRef> as_strategies_divide(const std::vector<AxisRef>& pieces, const UserStrategies& strategies,
                                           const DeviceMesh& mesh) {
   std::vector<std::set<std::int64_t>> ends(mesh.axes().size());  // of parts, by axis
+  const auto add = [&](const std::vector<AxisRef>& axes) {
+    for (const AxisRef& part : axes) ends[part.axis].insert({part.before, part.end()});
+  };
   for (const SharedVector<Strategy>& of_operator : strategies.operators) {
     if (of_operator.size() != 1) continue;  // open
-    for (const std::vector<AxisRef>& axes : of_operator.front().factors) {
-      for (const AxisRef& part : axes) ends[part.axis].insert({part.before, part.end()});
+    for (const std::vector<AxisRef>& axes : of_operator.front().factors) add(axes);
+  }
+  for (const RareValue<TensorLayout>& stored : strategies.stored) {
+    if (!stored) continue;
+    for (const DimensionLayout& dimension : stored->dimensions) {
+      for (const DimensionPart& part : dimension.parts) add(part.axes);
     }
   }
   std::vector<AxisRef> result;

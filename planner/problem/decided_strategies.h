@@ -20,8 +20,8 @@ struct DecidedStrategies {
 /// Which pieces of the mesh the search may use.
 struct SearchPieces {
   std::vector<AxisRef> pieces;
-  /// An axis that strategies of the user or the file divide otherwise is divided as they do, if they agree: else the
-  /// backward pass could not follow them.
+  /// An axis that strategies of the user or the file, or layouts of stored tensors, divide otherwise is divided as they
+  /// do, if they agree: else what reads and writes these tensors could not follow them.
   bool follows_strategies = false;
 };
 

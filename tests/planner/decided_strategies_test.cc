@@ -70,6 +70,9 @@ TEST(DecidedStrategiesTest, TheMeshIsDividedAsStrategiesDivideIt) {
   EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [\"[{x, y}, {}]\"]}\n"), "{x, y}");
   EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [\"[{x, y:(1)2}, {}]\"]}\n"), "{x, y:(1)2, y:(2)2}");
   EXPECT_EQ(pieces("  a: {op: ReLU, in: x, in_strategy: [[4, 1]]}\n"), "{x, y:(1)2, y:(2)2}");
+  EXPECT_EQ(pieces("  a: {block: nn.Dense, in: x, out_channels: 8}\n"
+                   "strategies:\n  a.weight: {strategy: \"[{y:(1)2}, {}]\"}\n"),
+            "{x, y:(1)2, y:(2)2}");
 }
 
 TEST(DecidedStrategiesTest, AllFaultsOfTheUsersStrategiesAreFound) {

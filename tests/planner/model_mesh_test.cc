@@ -55,6 +55,19 @@ TEST(ModelMeshTest, TheOutermostLevelIsCutWhereTheBatchNeedsIt) {
   EXPECT_EQ(pieces_of("dgx-a100x64", 1520, false), "{ib:(1)4, ib:(4)16, nvlink}");
 }
 
+// On y=16, x=16 the usual pieces 16, 2 and 8 shard a batch of 64 into 32.
+TEST(ModelMeshTest, InnerLevelsAreCutWhereTheBatchNeedsIt) {
+  const auto pieces_of = [](const char* cluster, std::int64_t batch) {
+    const DeviceMesh mesh = model_mesh(with_mesh({}), read_cluster(cluster));
+    return mesh.to_string(model_pieces(with_mesh({}), mesh, batch));
+  };
+  EXPECT_EQ(pieces_of("tpu-v5e", 64), "{y, x:(1)4, x:(4)4}");
+  EXPECT_EQ(pieces_of("tpu-v5e", 256), "{y, x:(1)2, x:(2)8}");
+  EXPECT_EQ(pieces_of("tpu-v5e", 128), "{y, x:(1)2, x:(2)8}");
+  EXPECT_EQ(pieces_of("tpu-v5e", 32), "{y, x:(1)2, x:(2)8}");
+  EXPECT_EQ(pieces_of("tpu-v5e", 1), "{y, x:(1)2, x:(2)8}");
+}
+
 TEST(ModelMeshTest, AMeshThatDoesNotFitIsAnErrorAtItsPlace) {
   EXPECT_EQ(error_of([] {
               model_mesh(with_mesh({{"dp", 4}}), read_cluster("ascend-910"));
