@@ -245,7 +245,7 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     scheduled.bound.amount = std::max(scheduled.bound.amount, least.amount);
     scheduled.status = status_of(scheduled);
   }
-  if (!searches_overlapped(level) || !scheduled.is_overlapped || !scheduled.fits()) return scheduled;
+  if (!searches_overlapped(level) || !scheduled.fits()) return scheduled;
   if (!free) free = std::move(problem);
   const double spent = since_begin.elapsed();  // what is tried last takes as long to schedule as that plan
   LevelOptions left = search_options(options_, level, std::move(stop), {}, spent, spent - searched);
@@ -505,7 +505,7 @@ ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& prob
 }
 
 Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const {
-  if (plan.options.level != Level::kSpeed || !plan.is_overlapped) return plan;
+  if (plan.options.level != Level::kSpeed || !plan.options.overlap) return plan;
   const auto take_if_faster = [&](const Decisions& decisions) {
     const std::optional<Choice> choice = find_choice(versions_, problem, decisions.strategies, decisions.versions);
     if (!choice || evaluate(problem.problem, *choice).forbidden_count > 0) return;

@@ -86,7 +86,8 @@ bool is_better(const Plan& plan, const Plan& than) {
              (peak <= than.peak_in_sequence && plan.time.additive() < than.time.additive());
     }
     case Level::kSpeed:
-      if (than.is_overlapped) return plan.time.step() < than.time.step();  // a plan in sequence takes the sum
+      // A plan in sequence takes the sum.
+      if (plan.is_overlapped || than.is_overlapped) return plan.time.step() < than.time.step();
       return plan.time.additive() < than.time.additive();
   }
   return false;
