@@ -103,10 +103,13 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
     const GraphOperator& named = graph_->operators()[op];
     // A border has one layout, which is also given by that of its result.
     const bool is_given = !named.strategy->in.empty() || (!named.border_of.empty() && !named.strategy->out.empty());
-    is_user_strategy_.push_back(is_given || decided.is_loaded[op]);
+    is_user_strategy_.push_back(is_given || decided.loaded.is_loaded[op]);
   }
   decided_layouts_ = layouts_by_mode(decided.strategies, decided.is_final, *graph_, versions_, mesh,
                                      model_->parallel.reshard_after_forward);
+  for (const VersionId id : decided.loaded.versions.ids()) {
+    if (decided.loaded.versions[id]) decided_layouts_[id] = decided.loaded.versions[id];
+  }
   if (!std::ranges::any_of(decided_layouts_, &RareValue<TensorLayout>::has_value)) decided_layouts_ = {};
   decided_ = std::move(decided.strategies);
   is_by_mode_ = std::move(decided.is_final);

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "planner/problem/mode_strategies.h"
-#include "planner/problem/strategy_file.h"
 
 namespace shardplan {
 
@@ -72,9 +71,10 @@ DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& gr
     result.pieces = pieces;
     result.strategies = resolve_user_strategies(
         graph, mesh, pieces, model.parallel.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone);
-    result.is_loaded.resize(graph.operators().size(), 0);
-    if (!strategy_file.empty()) {
-      load_strategy_file(strategy_file, graph, mesh, result.strategies, result.is_loaded);
+    if (strategy_file.empty()) {
+      result.loaded.is_loaded.resize(graph.operators().size(), 0);
+    } else {
+      result.loaded = load_strategy_file(strategy_file, graph, mesh, result.strategies);
     }
     return result;
   };
@@ -84,7 +84,7 @@ DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& gr
     if (divided != search.pieces) decided = named(divided);
   }
   for (const OperatorId op : graph.operators().ids()) {
-    if (model.parallel.allows_uneven || decided.is_loaded[op] == 0) continue;
+    if (model.parallel.allows_uneven || decided.loaded.is_loaded[op] == 0) continue;
     for (const Strategy& strategy : decided.strategies.operators[op]) {
       if (!is_uneven(graph.operation(op), strategy)) continue;
       throw InputError({}, "{}: the strategy of {} cuts it in unequal pieces, but all are to be equal", strategy_file,

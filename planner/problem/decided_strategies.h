@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "planner/problem/strategy_file.h"
 #include "strategies/user_strategy.h"
 
 namespace shardplan {
@@ -11,9 +12,9 @@ namespace shardplan {
 /// What is decided before a search starts.
 struct DecidedStrategies {
   UserStrategies strategies;
-  IdVector<OperatorId, char> is_loaded;  // operators that the strategy file names
-  IdVector<OperatorId, char> is_final;   // operators whose tensors' layouts also follow (layouts_by_mode)
-  std::vector<AxisRef> pieces;           // of the mesh, that the rest of the search may use
+  LoadedStrategies loaded;              // what else the strategy file decides
+  IdVector<OperatorId, char> is_final;  // operators whose tensors' layouts also follow (layouts_by_mode)
+  std::vector<AxisRef> pieces;          // of the mesh, that the rest of the search may use
   std::vector<std::string> notices;
 };
 

@@ -31,6 +31,24 @@ constexpr TensorSection kTensorSections[] = {{"inputs", TensorKind::kInput, "inp
                                              {"parameters", TensorKind::kParameter, "parameter"},
                                              {"states", TensorKind::kState, "state"}};
 
+/// The key of a version whose layout is a choice of its own; nothing for others.
+const char* version_key(const TensorVersion& version, const OperatorGraph& graph) {
+  switch (version.kind) {
+    case TensorVersion::Kind::kDelivered:
+      return graph.operators()[version.readers.front().op].pass == Pass::kForward ? "forward" : "backward";
+    case TensorVersion::Kind::kKept:
+      return "kept";
+    case TensorVersion::Kind::kOutput:
+      return "output";
+    case TensorVersion::Kind::kProduced:   // as its operator
+    case TensorVersion::Kind::kRequested:  // as the model says
+    case TensorVersion::Kind::kStored:     // inputs, parameters, states
+    case TensorVersion::Kind::kUpdated:    // as stored
+      break;
+  }
+  return nullptr;
+}
+
 /// "dp, hccs:(1)2".
 std::string axes_words(const std::vector<AxisRef>& axes, const DeviceMesh& mesh) {
   std::string text;
@@ -42,13 +60,15 @@ std::string axes_words(const std::vector<AxisRef>& axes, const DeviceMesh& mesh)
 class StrategyFileReader {
  public:
   StrategyFileReader(const std::string& path, const OperatorGraph& graph, const DeviceMesh& mesh,
-                     UserStrategies& decided, IdVector<OperatorId, char>& is_loaded)
-      : path_(path), graph_(graph), mesh_(mesh), decided_(decided), is_loaded_(is_loaded) {}
+                     UserStrategies& decided)
+      : path_(path), graph_(graph), mesh_(mesh), decided_(decided) {
+    loaded_.is_loaded.resize(graph.operators().size(), 0);
+  }
 
-  void run() {
+  LoadedStrategies run() {
     const JsonNode root = parse_json(read_text_file(path_, kMostWrittenBytes), path_);
     check_schema(root);
-    check_keys(root, {"schema", "model", "mesh", "operators", "training", "inputs", "parameters", "states"},
+    check_keys(root, {"schema", "model", "mesh", "operators", "training", "inputs", "parameters", "states", "versions"},
                "the document");
     const std::string mesh = text_of(root, "mesh");
     if (faults_.empty() && mesh != mesh_.to_string()) {
@@ -67,10 +87,12 @@ class StrategyFileReader {
       if (tensors == nullptr || (kind == TensorKind::kState && !graph_.is_training())) continue;
       for (const JsonMember& member : tensors->members) read_tensor(member, kind, word);
     }
+    if (const JsonNode* tensors = object(root, "versions")) read_versions(*tensors);
     if (num_unknown_ > kMostUnknown) {
       fault(more_unknown_, "and {} more names that the model does not have", num_unknown_ - kMostUnknown);
     }
     if (!faults_.empty()) throw InputError(std::move(faults_));
+    return std::move(loaded_);
   }
 
  private:
@@ -207,7 +229,7 @@ class StrategyFileReader {
       return;
     }
     known = {std::move(strategy)};
-    is_loaded_[*id] = 1;
+    loaded_.is_loaded[*id] = 1;
   }
 
   void read_partial(const JsonNode& node, const std::string& name, const Operation& operation, Strategy& strategy) {
@@ -242,44 +264,125 @@ class StrategyFileReader {
       return;
     }
     const GraphTensor& tensor = graph_.tensor(*id);
-    if (member.value.kind != JsonNode::Kind::kString) {
-      fault(member.value.place, "{} is {}; expected a layout, as \"[{{dp}}, {{}}]\"", name, describe(member.value));
+    std::optional<TensorLayout> layout = read_layout(member.value, name, tensor.type.shape);
+    if (!layout) return;
+    if (!layout->partial.empty()) {
+      fault(member.value.place, "{}: a stored tensor is never partial", name);
       return;
     }
-    TensorLayout layout;
-    try {
-      layout = parse_layout(member.value.text, mesh_);
-    } catch (const InputError& error) {
-      fault(member.value.place, "{}: {}", name, error.diagnostics().front().message);
-      return;
-    }
-    std::string wrong = check_uneven_layout(layout, mesh_, tensor.type.shape);
-    if (wrong.empty() && !layout.partial.empty()) wrong = "a stored tensor is never partial";
-    if (!wrong.empty()) {
-      fault(member.value.place, "{}: {}", name, wrong);
-      return;
-    }
-    layout = canonical(layout, mesh_, tensor.type.shape);
     RareValue<TensorLayout>& stored = decided_.stored[*id];
-    if (stored && *stored != layout) {
+    if (stored && *stored != *layout) {
       const SourcePlace own = tensor.layout ? tensor.layout->place : tensor.place;
       fault(member.value.place, "{}: the file contradicts its strategy in {}:{}:{}; keep one of them", name, own.file,
             own.line, own.column);
       return;
     }
-    stored = std::move(layout);
+    stored = *std::move(layout);
+  }
+
+  /// Nothing (and an error) if it is none of a tensor of that shape.
+  std::optional<TensorLayout> read_layout(const JsonNode& node, const std::string& where, const Shape& shape) {
+    if (node.kind != JsonNode::Kind::kString) {
+      fault(node.place, "{} is {}; expected a layout, as \"[{{dp}}, {{}}]\"", where, describe(node));
+      return std::nullopt;
+    }
+    try {
+      const TensorLayout layout = parse_layout(node.text, mesh_);
+      const std::string wrong = check_uneven_layout(layout, mesh_, shape);
+      if (wrong.empty()) return canonical(layout, mesh_, shape);
+      fault(node.place, "{}: {}", where, wrong);
+    } catch (const InputError& error) {
+      fault(node.place, "{}: {}", where, error.diagnostics().front().message);
+    }
+    return std::nullopt;
+  }
+
+  void read_versions(const JsonNode& tensors) {
+    const TensorVersions versions = tensor_versions(graph_);
+    IdVector<TensorId, ShortVector<VersionId>> of_tensor(graph_.tensors().size());
+    for (const VersionId id : versions.all.ids()) of_tensor[versions.all[id].tensor].push_back(id);
+    loaded_.versions.resize(versions.all.size());
+    for (const JsonMember& member : tensors.members) {
+      const std::string& name = member.key.text;
+      const std::optional<TensorId> id = graph_.find_tensor(name);
+      if (!id || graph_.tensor(*id).name != name) {
+        // Without training the tensors of the backward pass are missing.
+        if (graph_.is_training()) unknown_name(member.key, "tensor", [] { return std::string(); });
+        continue;
+      }
+      check_keys(member.value, {"forward", "kept", "backward", "output"}, name);
+      if (!are_neighbours_loaded(graph_.tensor(*id))) continue;
+      for (const VersionId version : of_tensor[*id]) read_version(member, versions, version);
+    }
+  }
+
+  /// Other operators may need other layouts.
+  bool are_neighbours_loaded(const GraphTensor& tensor) const {
+    const auto is_loaded = [&](OperatorId op) {
+      const GraphOperator& info = graph_.operators()[op];
+      return loaded_.is_loaded[info.is_copy ? *info.forward : op] != 0;
+    };
+    return (!tensor.producer || is_loaded(*tensor.producer)) &&
+           std::ranges::all_of(tensor.readers, [&](const Reader& reader) { return is_loaded(reader.op); });
+  }
+
+  void read_version(const JsonMember& member, const TensorVersions& versions, VersionId id) {
+    const TensorVersion& version = versions.all[id];
+    const char* key = version_key(version, graph_);
+    if (key == nullptr || version.keeping != TensorVersion::Keeping::kFree) return;
+    const JsonNode* node = member.value.find(key);
+    if (node == nullptr) return;
+    const GraphTensor& tensor = graph_.tensor(version.tensor);
+    const std::string where = fmt::format("{}.{}", tensor.name, key);
+    std::optional<TensorLayout> layout = read_layout(*node, where, tensor.type.shape);
+    if (!layout) return;
+    if (!layout->partial.empty() && !passes_on(versions, version, *layout)) {
+      fault(node->place, "{}: partial, but only a delivery of what {} leaves partial in the same way may be", where,
+            tensor.producer ? graph_.operators()[*tensor.producer].name : "an operator");
+      return;
+    }
+    loaded_.versions[id] = *std::move(layout);
+  }
+
+  /// True for a delivery that leaves a result as its operator makes it.
+  bool passes_on(const TensorVersions& versions, const TensorVersion& version, const TensorLayout& layout) const {
+    if (version.kind != TensorVersion::Kind::kDelivered) return false;
+    if (versions.all[*version.from].kind != TensorVersion::Kind::kProduced) return false;
+    const GraphTensor& tensor = graph_.tensor(version.tensor);
+    const GraphOperator& op = graph_.operators()[*tensor.producer];
+    const OperatorId owner = op.is_copy ? *op.forward : *tensor.producer;
+    return layout ==
+           result_layout(graph_.operation(*tensor.producer), decided_.operators[owner][0], mesh_, tensor.result);
   }
 
   const std::string& path_;
   const OperatorGraph& graph_;
   const DeviceMesh& mesh_;
   UserStrategies& decided_;
-  IdVector<OperatorId, char>& is_loaded_;
+  LoadedStrategies loaded_;
   std::vector<Diagnostic> faults_;
   std::size_t num_unknown_ = 0;
   SourcePlace more_unknown_;                                         // where the first is that is not listed
   std::vector<std::string> forward_operators_, training_operators_;  // built when first needed
 };
+
+/// The versions of all tensors whose layouts are choices of their own; those of a tensor follow each other.
+Json versions_json(const Plan& plan) {
+  const OperatorGraph& graph = *plan.graph;
+  const TensorVersions versions = tensor_versions(graph);
+  Json tensors = Json::object();
+  auto& entries = tensors.get_ref<Json::object_t&>();
+  std::optional<TensorId> last;
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    const char* key = version_key(version, graph);
+    if (key == nullptr) continue;
+    if (last != version.tensor) entries.emplace_back(graph.tensor(version.tensor).name, Json::object());
+    last = version.tensor;
+    entries.back().second[key] = to_string(plan.versions[id], plan.mesh);
+  }
+  return tensors;
+}
 
 }  // namespace
 
@@ -322,12 +425,13 @@ std::string strategy_file_text(const Plan& plan) {
     }
     if (kind != TensorKind::kState || graph.is_training()) document[section] = std::move(tensors);
   }
+  document["versions"] = versions_json(plan);
   return document.dump(1) + "\n";
 }
 
-void load_strategy_file(const std::string& path, const OperatorGraph& graph, const DeviceMesh& mesh,
-                        UserStrategies& decided, IdVector<OperatorId, char>& is_loaded) {
-  StrategyFileReader(path, graph, mesh, decided, is_loaded).run();
+LoadedStrategies load_strategy_file(const std::string& path, const OperatorGraph& graph, const DeviceMesh& mesh,
+                                    UserStrategies& decided) {
+  return StrategyFileReader(path, graph, mesh, decided).run();
 }
 
 }  // namespace shardplan

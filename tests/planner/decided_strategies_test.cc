@@ -41,7 +41,7 @@ TEST(DecidedStrategiesTest, TheUsersAreDecidedTheRestIsOpen) {
   const Decided found = decide(kTwo, "parallel_mode: auto_parallel");
   EXPECT_EQ(found.operand("a"), "[{x}, {}]");
   EXPECT_EQ(found.operand("b"), "open");
-  for (const char loaded : found.decided.is_loaded) EXPECT_EQ(loaded, 0);
+  for (const char loaded : found.decided.loaded.is_loaded) EXPECT_EQ(loaded, 0);
 }
 
 TEST(DecidedStrategiesTest, WithFullBatchInputsAreWhole) {
