@@ -104,6 +104,16 @@ InputError::InputError(std::vector<Diagnostic> diagnostics, std::string note)
       note_(std::move(note)),
       text_(join_diagnostics(diagnostics_)) {}
 
+InputError named_at(const SourcePlace& place, const InputError& error) {
+  std::vector<Diagnostic> faults = error.diagnostics();
+  for (Diagnostic& fault : faults) {
+    if (fault.place.line > 0 || (place.line == 0 && !fault.place.file.empty())) continue;
+    if (!fault.place.file.empty()) fault.message = fault.place.file.str() + ": " + fault.message;
+    fault.place = place;
+  }
+  return InputError(std::move(faults), error.note());
+}
+
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
   // A single letter may differ in case only; otherwise every letter would be equally near.

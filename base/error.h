@@ -53,6 +53,10 @@ class InputError : public std::exception {
   std::string text_;
 };
 
+/// The same error where `place`, a key in a file of the user's, names what has the faults: those that have no line of
+/// their own get the key's place. "k.yaml: error: cannot be read" becomes "m.yaml:3:10: error: k.yaml: cannot be read".
+InputError named_at(const SourcePlace& place, const InputError& error);
+
 /// The candidate nearest to `name` by edit distance, or "" if none is near enough to have been meant.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 

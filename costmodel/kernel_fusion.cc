@@ -12,6 +12,7 @@
 //   - A bias that is added to a contraction is added while the contraction writes; a weight of one byte that is cast for
 //     a contraction alone is read and widened by the contraction, before it computes: with the sum of both times gpt-fast's
 //     runs with int8 weights come to 0.94 of the published ones, with the larger of both to 0.83 (docs/accuracy.md).
+//     A sum over micro-batches converts what it adds.
 //   - Transposes, slices and splits are views for kernels that read strides, which is all kernels but what a reshape
 //     makes of several dimensions at once; a concatenation is where its operands are made, if nothing else reads them,
 //     and otherwise a kernel that reads strides. A transpose of what a fused kernel makes is its way of writing.
@@ -30,6 +31,7 @@
 #include "costmodel/kernel_fusion.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -312,34 +314,40 @@ class FusedChains {
     return !kernel.has_reducer || is(kernel.members.front(), "SoftmaxGrad");
   }
 
-  /// Whether a product widens a weight of one byte as it reads it: the weight's only reader, a Cast, is read by nothing else.
-  bool is_widened_by_product(OperatorId id) const {
+  bool adds_to_sum(OperatorId id) const { return graph_.operation(id).type->accumulates; }
+
+  /// The only reader of what a Cast makes, if it converts while it reads: a product a weight of one byte, a sum over
+  /// micro-batches anything.
+  std::optional<Reader> converting_reader(OperatorId id) const {
     const Operation& operation = graph_.operation(id);
-    if (!makes_chains(id) || operation.type->role != OperatorRole::kConversion) return false;
-    const GraphTensor& weight = graph_.tensor(op_(id).operands[0]);
+    if (operation.type->role != OperatorRole::kConversion) return std::nullopt;
     const TensorId wide = op_(id).results[0];
-    if (weight.kind != TensorKind::kParameter || element_bytes(weight.type.dtype) != 1) return false;
-    if (element_bytes(operation.results[0].dtype) == 1 || escapes_[wide] || readers_[wide].size() != 1) return false;
-    const OperatorId reader = readers_[wide][0].op;
-    return kinds_[reader] == KernelKind::kContraction && runs_together(id, reader);
+    if (escapes_[wide] || readers_[wide].size() != 1) return std::nullopt;
+    const Reader& reader = readers_[wide][0];
+    if (!runs_together(id, reader.op)) return std::nullopt;
+    if (adds_to_sum(reader.op)) return reader;
+    const GraphTensor& weight = graph_.tensor(op_(id).operands[0]);
+    const bool is_weight = weight.kind == TensorKind::kParameter && element_bytes(weight.type.dtype) == 1;
+    const bool is_widened = element_bytes(operation.results[0].dtype) > 1;
+    const bool is_product = kinds_[reader.op] == KernelKind::kContraction;
+    return makes_chains(id) && is_weight && is_widened && is_product ? std::optional(reader) : std::nullopt;
   }
 
   void place(OperatorId id) {
     if (!is_fusable(id)) return;
-    if (is_widened_by_product(id)) {
-      const TensorId wide = op_(id).results[0];
-      const Reader& product = readers_[wide][0];
+    if (const std::optional<Reader> reader = converting_reader(id)) {
       result_.traffic[id].is_free = true;
-      KernelTraffic& traffic = result_.traffic[product.op];
-      traffic.from_registers.resize(op_(product.op).operands.size(), 0);
-      traffic.from_registers[product.operand] = 1;
+      KernelTraffic& traffic = result_.traffic[reader->op];
+      traffic.from_registers.resize(op_(reader->op).operands.size(), 0);
+      traffic.from_registers[reader->operand] = 1;
       if (traffic.widened_from.empty()) {
-        for (const TensorType& operand : graph_.operation(product.op).operands) {
+        for (const TensorType& operand : graph_.operation(reader->op).operands) {
           traffic.widened_from.push_back(operand.dtype);
         }
       }
-      traffic.widened_from[product.operand] = graph_.operation(id).operands[0].dtype;
-      result_.in_registers[wide] = 1;
+      traffic.widened_from[reader->operand] = graph_.operation(id).operands[0].dtype;
+      // Where gradients are reduced before they are added, they are so in the type of the sum.
+      if (!adds_to_sum(reader->op)) result_.in_registers[op_(id).results[0]] = 1;
       return;
     }
     if (is_bias_of_contraction(id)) {

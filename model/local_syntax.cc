@@ -94,6 +94,7 @@ void refuse_layouts(const ModelSyntax& syntax, bool is_hybrid, std::vector<Diagn
     }
     one(settings.gradient_strategy, "gradient_strategy");
     one(settings.state_strategy, "state_strategy");
+    one(settings.parallel_optimizer, "parallel_optimizer");
   };
   for_each_line(syntax, [&](const OperatorSyntax& op) {
     check(op.settings, op.name.text);
@@ -112,7 +113,6 @@ void refuse_layouts(const ModelSyntax& syntax, bool is_hybrid, std::vector<Diagn
                        tensor.name.text, tensor.name.text),
            ""});
     }
-    if (!tensor.parallel_optimizer) refuse(tensor.name.place, tensor.name.text + ": parallel_optimizer");
   };
   for_each_tensor(syntax.body, check_tensor);
   for (const BlockSyntax& block : syntax.blocks) {

@@ -69,6 +69,7 @@ struct ParallelOptions {
   bool local_batch_norm = false;     // data_parallel: each device normalises by its own part of the batch
   std::optional<Placed<std::string>> device;  // "Ascend", "GPU" or "CPU", here or on a block
   bool enable_parallel_optimizer = false;
+  SourcePlace enable_parallel_optimizer_place;
   /// data_parallel, semi_auto_parallel: the stage of ZeRO, 0 to 3 (planner/problem/mode_strategies.h). Nothing: as the
   /// modes do, and in auto_parallel as the search finds.
   std::optional<Placed<std::int64_t>> zero;
@@ -80,7 +81,7 @@ struct ParallelOptions {
   std::optional<bool> gather_again;  // activations, where no block or operator says otherwise (GraphOperator)
   CommFusions comm_fusion;
   std::string strategy_save_file;  // paths; empty: none
-  std::string strategy_load_file;
+  Placed<std::string> strategy_load_file;
   bool allows_uneven = true;     // cuts in unequal pieces (layouts/uneven.h); never under `compat`
   bool fuses_attention = false;  // attention that is written out is planned as one operator (graph/fuse_attention.h)
   bool uniform_layers = true;    // copies of a repeated block take one strategy (planner/problem/uniform_layers.h)

@@ -30,6 +30,7 @@ struct Inherited {
   std::optional<int> comm_fusion;
   std::optional<int> worker;
   std::optional<Placed<DataType>> gradient_dtype, state_dtype;
+  bool parallel_optimizer = true;
 };
 
 /// Where in the model a copy stands.
@@ -168,7 +169,6 @@ class Instantiation {
     tensor.fill = stored.fill;
     if (stored.syntax) {
       tensor.place = position.place ? *position.place : stored.syntax->name.place;
-      tensor.parallel_optimizer = stored.syntax->parallel_optimizer;
       tensor.layerwise_parallel = stored.syntax->layerwise_parallel;
       if (is_parameter) {
         Settings said = settings_of_tensor(tensor.name, stored.syntax->settings, "a parameter", true);
@@ -178,6 +178,8 @@ class Instantiation {
         tensor.comm_fusion = said.comm_fusion ? said.comm_fusion->value : inherited.comm_fusion;
         if (!said.gradient_dtype && tensor.requires_grad) said.gradient_dtype = inherited.gradient_dtype;
         if (!said.state_dtype && tensor.requires_grad) said.state_dtype = inherited.state_dtype;
+        tensor.parallel_optimizer =
+            said.parallel_optimizer ? said.parallel_optimizer->value : inherited.parallel_optimizer;
         check_parameter_pins(tensor, said, parallel_, training_, faults_);
         if (ignores_strategies() && (said.gradient_strategy || said.state_strategy)) {
           ignores_strategies_ = true;
@@ -271,6 +273,7 @@ class Instantiation {
     if (settings.comm_fusion) result.comm_fusion = settings.comm_fusion->value;
     if (settings.gradient_dtype) result.gradient_dtype = settings.gradient_dtype;
     if (settings.state_dtype) result.state_dtype = settings.state_dtype;
+    if (settings.parallel_optimizer) result.parallel_optimizer = settings.parallel_optimizer->value;
     if (settings.worker) {
       result.worker = settings.worker->value;
       if (!last_worker_ || last_worker_->value < settings.worker->value) last_worker_ = settings.worker;

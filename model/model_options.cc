@@ -122,6 +122,20 @@ void read_zero(const OptionReader& reader, ParallelOptions& options) {
   }
 }
 
+/// full_batch and dataset_strategy may both say that inputs are whole, but not that they are and are not.
+void check_full_batch(const OptionReader& reader, const YamlNode& data, const ParallelOptions& options) {
+  if (!options.dataset_strategy) return;
+  const bool cuts_inputs =
+      *options.dataset_strategy == "data_parallel" || std::ranges::any_of(options.dataset_entries, cuts);
+  const YamlNode* full_batch = reader.find("full_batch");
+  const bool is_said_false = full_batch != nullptr && flag_value(*full_batch) == false;
+  if (options.full_batch && cuts_inputs) {
+    reader.fault(data, "parallel: dataset_strategy cuts the inputs, but full_batch is true", "keep one of them");
+  } else if (is_said_false && *options.dataset_strategy == "full_batch") {
+    reader.fault(data, "parallel: dataset_strategy is full_batch, but full_batch is false", "keep one of them");
+  }
+}
+
 /// How activations that are gathered are kept for the backward pass.
 void read_gather_again(const OptionReader& reader, ParallelOptions& options) {
   const std::optional<Placed<bool>> said = placed_flag(reader, "gather_again");
@@ -291,6 +305,9 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
   check_gradient_options(reader, options);
   reader.flag("full_batch", options.full_batch);
   reader.flag("enable_parallel_optimizer", options.enable_parallel_optimizer);
+  if (const YamlNode* key = reader.find("enable_parallel_optimizer")) {
+    options.enable_parallel_optimizer_place = reader.place(*key);
+  }
   read_zero(reader, options);
   read_gather_again(reader, options);
   options.fuses_attention = reader.choice("attention").value_or("") == "fused";
@@ -321,15 +338,15 @@ ParallelOptions read_parallel(const YamlDocument& document, const YamlNode& node
       options.dataset_strategy = "entries";
       options.dataset_entries = std::move(*entries);
     }
-    if (options.full_batch && options.dataset_strategy && *options.dataset_strategy != "full_batch") {
-      reader.fault(*data, "parallel: dataset_strategy cuts the inputs, but full_batch is true", "keep one of them");
-    }
+    check_full_batch(reader, *data, options);
   }
   options.strategy_save_file = reader.text("strategy_ckpt_save_file");
-  options.strategy_load_file = reader.text("strategy_ckpt_load_file");
+  if (const YamlNode* file = reader.find("strategy_ckpt_load_file")) {
+    options.strategy_load_file = {reader.text("strategy_ckpt_load_file"), reader.place(*file)};
+  }
   const bool is_searched =
       options.parallel_mode == ParallelMode::kAutoParallel || options.parallel_mode == ParallelMode::kSemiAutoParallel;
-  if (!options.strategy_load_file.empty() && !is_searched) {
+  if (!options.strategy_load_file.value.empty() && !is_searched) {
     reader.fault(*reader.find("strategy_ckpt_load_file"),
                  "parallel: strategy_ckpt_load_file is for auto_parallel and semi_auto_parallel; other modes use no "
                  "strategies");

@@ -82,7 +82,7 @@ OperatorGraph planned_graph(const Model& model, std::int64_t num_devices, std::i
   const ParallelOptions& parallel = model.parallel;
   const bool asks_for_mean = parallel.gradients_mean && parallel.gradients_mean->value;
   if (!model.local && parallel.gradients_mean && !asks_for_mean) training.summed_means = num_devices;
-  training.widens_before_sum = reduces_wide_with_every_micro_batch(parallel);
+  training.widens_before_sum = num_devices > 1 && reduces_wide_with_every_micro_batch(parallel);
   if (model.local && parallel.parallel_mode == ParallelMode::kHybridParallel) {
     training.exchanged_over = model.local->group_size;
     training.exchanges_means = asks_for_mean;

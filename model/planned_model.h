@@ -17,8 +17,8 @@ bool is_one_micro_batch(const Model& model);
 
 /// The graph that a plan of the model is for: its own, or with `training:` that of one training step with marked blocks
 /// computed again in its backward pass. `model` is of one micro-batch; at most `most_micro_batches` of them run.
-/// `num_devices` counts where the model asks for the sum of the devices' gradients instead of their mean, or leaves
-/// parameters or statistics to each device (graph/per_device.h; InputError outside data_parallel).
+/// `num_devices` counts where the model asks for the sum of the devices' gradients instead of their mean, reduces them with
+/// every micro-batch, or leaves parameters or statistics to each device (graph/per_device.h; InputError outside data_parallel).
 OperatorGraph planned_graph(const Model& model, std::int64_t num_devices = 1,
                             std::int64_t most_micro_batches = INT64_MAX);
 

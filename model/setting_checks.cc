@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/syntax/expression.h"
 #include "model/syntax/strategy_syntax.h"
 
 namespace shardplan {
@@ -18,23 +17,11 @@ void for_each_of_parameters(const Settings& said, Visit visit) {
   if (said.comm_fusion) visit("comm_fusion", said.comm_fusion->place);
   if (said.gradient_dtype) visit("gradient_dtype", said.gradient_dtype->place);
   if (said.state_dtype) visit("state_dtype", said.state_dtype->place);
+  if (said.parallel_optimizer) visit("parallel_optimizer", said.parallel_optimizer->place);
 }
 
 bool has_place(const std::vector<Diagnostic>& faults, const SourcePlace& place) {
   return std::ranges::any_of(faults, [&](const Diagnostic& fault) { return fault.place == place; });
-}
-
-/// Whether an entry shards a dimension; null does in all but the smallest models.
-bool cuts(const StrategyEntry& entry) {
-  const auto begins_axis = [](char c) { return is_name(std::string_view(&c, 1)); };
-  switch (entry.kind) {
-    case StrategyEntry::Kind::kTuple:
-      return std::ranges::any_of(entry.tuple, [](std::int64_t pieces) { return pieces != 1; });
-    case StrategyEntry::Kind::kLayout:
-      return std::ranges::any_of(entry.layout, begins_axis);
-    default:
-      return entry.kind == StrategyEntry::Kind::kDataParallel;
-  }
 }
 
 }  // namespace
@@ -76,6 +63,7 @@ void SettingChecks::check_tensor(const std::string& name, const Settings& said, 
   refuse(said.state_strategy, "state_strategy");
   refuse(said.gradient_dtype, "gradient_dtype");
   refuse(said.state_dtype, "state_dtype");
+  refuse(said.parallel_optimizer, "parallel_optimizer");
 }
 
 void SettingChecks::check_backward(const std::string& name, const Settings& said, bool is_listed) {
@@ -114,6 +102,7 @@ void SettingChecks::check_untrained_block(const std::string& name, const Setting
   refuse(said.comm_fusion, "comm_fusion");
   refuse(said.gradient_dtype, "gradient_dtype");
   refuse(said.state_dtype, "state_dtype");
+  refuse(said.parallel_optimizer, "parallel_optimizer");
 }
 
 void SettingChecks::check_input(const GraphTensor& input, std::size_t index) {

@@ -41,6 +41,19 @@ namespace {
 /// of planning.
 constexpr std::size_t kDeep = 100'000;
 
+/// Whether the plan's mode sums gradients of two bytes as f32 (planner/problem/mode_strategies.h). Then data parallelism
+/// does so too, or the two would differ in more than their layouts.
+bool sums_gradients_wide(const ParallelOptions& parallel) {
+  const bool is_decided = parallel.parallel_mode == ParallelMode::kDataParallel ||
+                          parallel.parallel_mode == ParallelMode::kSemiAutoParallel;
+  return is_decided && (!parallel.gradient_fp32_sync || parallel.gradient_fp32_sync->value);
+}
+
+bool widens(const Operation& operation) {
+  return !operation.operands.empty() &&
+         element_bytes(operation.results[0].dtype) > element_bytes(operation.operands[0].dtype);
+}
+
 }  // namespace
 
 std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions,
@@ -83,6 +96,7 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
   Restrictions limits = no_restrictions(*graph_, versions_);
   const auto batch = find_batch(*graph_).factors;
   const std::vector<AxisRef> pieces = batch_pieces(pieces_, batch_size(*graph_), uneven_cuts() != UnevenCuts::kNone);
+  const bool sums_wide = sums_gradients_wide(model_->parallel);
   IdVector<TensorId, std::vector<AxisRef>> partial(graph_->tensors().size());  // gradients of weights, and the loss
   // All copies of a layer have the same ones.
   struct Known {
@@ -103,12 +117,13 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
       Strategy strategy = data_parallel_strategy(operation, batch[id], mesh(), pieces, uneven_cuts());
       std::vector<Strategy> strategies{strategy};
       strategy.partial = passed;
-      // Of several micro-batches the sum can be reduced instead of each gradient.
+      // Of several micro-batches the sum can be reduced instead of each gradient, and f32 instead of what it comes from.
       std::vector<std::uint32_t> all(op.operands.size());
       std::iota(all.begin(), all.end(), 0u);
       const auto& linear = operation.rule.linear;
       const bool is_linear = !linear.empty() && linear[0] == all;
       if (!passed.empty() && is_linear && check_strategy(operation, strategy, mesh()).empty()) {
+        if (sums_wide && widens(operation)) strategies.clear();
         strategies.push_back(std::move(strategy));
       }
       for (std::size_t i = 0; i < op.results.size(); ++i) {

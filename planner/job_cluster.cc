@@ -7,17 +7,13 @@
 namespace shardplan {
 namespace {
 
-/// The faults of `find`, at `place` where they have none of their own.
+/// What `find` returns; its faults are at `place` where they have none of their own.
 template <class Find>
 Cluster found_at(const SourcePlace& place, const Find& find) {
   try {
     return find();
   } catch (const InputError& error) {
-    std::vector<Diagnostic> faults = error.diagnostics();
-    for (Diagnostic& fault : faults) {
-      if (fault.place.file.empty()) fault.place = place;
-    }
-    throw InputError(std::move(faults), error.note());
+    throw named_at(place, error);
   }
 }
 

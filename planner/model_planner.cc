@@ -93,7 +93,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   const bool is_free = options_.pieces.empty();
   DecidedStrategies decided = decided_strategies(
       *model_, *graph_, mesh, {is_free ? model_pieces(*model_, mesh, batch_size(*graph_)) : options_.pieces, is_free},
-      options_.strategy_file.value_or(model_->parallel.strategy_load_file));
+      options_.strategy_file);
   pieces_ = std::move(decided.pieces);
   costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
   redistribution_options_.bounded_memory = options_.bounded_redistribution;

@@ -95,7 +95,7 @@ std::optional<TensorLayout> zero_layout(const TensorLayout& layout, const Shape&
 
 IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-    const IdVector<TensorId, RareValue<TensorLayout>>& stored) {
+    const IdVector<TensorId, RareValue<TensorLayout>>& stored, std::vector<TensorId>* whole) {
   IdVector<TensorId, RareValue<TensorLayout>> layouts(graph.tensors().size());
   for (const TensorId id : graph.tensors().ids()) {
     const GraphTensor& state = graph.tensor(id);
@@ -105,8 +105,11 @@ IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     if (graph.tensor(parameter).type.shape != state.type.shape) continue;
     const TensorLayout layout = stored[parameter].value_or(TensorLayout::replicated(state.type.shape.size()));
     TensorLayout cut = layout;
-    if (!cut_further(cut, 0, unused(layout, pieces), state.type.shape, mesh, false)) continue;
-    layouts[id] = canonical(cut, mesh, state.type.shape);
+    if (cut_further(cut, 0, unused(layout, pieces), state.type.shape, mesh, false)) {
+      layouts[id] = canonical(cut, mesh, state.type.shape);
+    } else if (whole != nullptr && std::ranges::find(*whole, parameter) == whole->end()) {
+      whole->push_back(parameter);
+    }
   }
   return layouts;
 }

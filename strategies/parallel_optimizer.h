@@ -12,10 +12,11 @@ namespace shardplan {
 /// sharded as the user stores its parameter (`stored`; by default replicated), and its dimension 0 further over all
 /// `pieces` of the mesh that hold the same part: for a replicated parameter on x=2, y=4 that is "[{x, y}, {}]".
 /// Nothing if they do not divide dimension 0, as in MindSpore (whose limit of 64 KB is not applied). How the
-/// parameter is stored stays open: replicated (ZeRO-1), or sharded and gathered at use (ZeRO-3).
+/// parameter is stored stays open: replicated (ZeRO-1), or sharded and gathered at use (ZeRO-3). `whole` receives the
+/// parameters that allow it, but whose dimension 0 cannot be sharded so.
 IdVector<TensorId, RareValue<TensorLayout>> parallel_optimizer_states(
     const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces,
-    const IdVector<TensorId, RareValue<TensorLayout>>& stored);
+    const IdVector<TensorId, RareValue<TensorLayout>>& stored, std::vector<TensorId>* whole = nullptr);
 
 /// ZeRO's layout: `layout` further sharded over all `pieces` of the mesh that it leaves, along the dimension with the
 /// smallest resulting pieces, the first at a tie. If that wastes more than a tenth, along two or three dimensions,

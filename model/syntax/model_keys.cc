@@ -21,6 +21,7 @@ constexpr char kGatherAgain[] =
     "gathered activations that the backward pass reads again. true: kept sharded and gathered again; false: kept "
     "gathered";
 constexpr char kGradientType[] = "type in which gradients are summed and held; default: f32";
+constexpr char kParallelOptimizer[] = "false: the mode does not shard its optimizer states; default: true";
 constexpr char kStateType[] = "type in which moments are stored (not a master copy); default: f32";
 
 KeySpecs joined(KeySpecs a, const KeySpecs& b) {
@@ -117,7 +118,7 @@ const KeySpecs& parameter_keys() {
                   "true: each device has its own copy; in data_parallel it is trained on that device's part of the "
                   "batch, in a model written per device its gradient is not exchanged",
                   {}},
-                 {"parallel_optimizer", ValueForm::kFlag, "false: its optimizer states are not sharded", {}},
+                 {"parallel_optimizer", ValueForm::kFlag, kParallelOptimizer, {}},
                  {"comm_fusion", ValueForm::kWhole, "fusion id of its gradient; 0: never joined", {}},
                  {"gradient_strategy", ValueForm::kEntry, kGradientStrategy, {}},
                  {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
@@ -166,6 +167,7 @@ const KeySpecs& settings_keys() {
       {"state_strategy", ValueForm::kEntry, kStateStrategy, {}},
       {"gradient_dtype", ValueForm::kText, kGradientType, gradient_types()},
       {"state_dtype", ValueForm::kText, kStateType, state_types()},
+      {"parallel_optimizer", ValueForm::kFlag, kParallelOptimizer, {}},
   };
   return keys;
 }

@@ -328,7 +328,6 @@ class SyntaxReader {
     tensor.dtype = read_dtype(node.find("dtype"), where + ": dtype");
     tensor.layerwise_parallel = read_flag(node, "layerwise_parallel", false, where);
     if (const YamlNode* begin = node.find("begin")) tensor.begin = read_shape(*begin, where + ": begin");
-    tensor.parallel_optimizer = read_flag(node, "parallel_optimizer", true, where);
     YamlNode said;
     said.kind = YamlNode::Kind::kMap;
     for (const YamlEntry& own : node.entries) {

@@ -40,7 +40,6 @@ struct TensorSyntax {
   std::optional<DataType> dtype;
   Fill::Kind fill = Fill::Kind::kValue;   // only constants have one
   std::optional<PlacedExpression> value;  // what Fill::kValue fills with
-  bool parallel_optimizer = true;
   bool layerwise_parallel = false;
   std::optional<ShapeSyntax> begin;  // of a model written per device: its place in the tensor of all devices
   Settings settings;                 // of an input `strategy` alone, of a parameter also how it is trained

@@ -51,6 +51,8 @@ class SettingsReader {
       set(settings.gradient_dtype, value, type(value, gradient_types()));
     } else if (key == "state_dtype") {
       set(settings.state_dtype, value, type(value, state_types()));
+    } else if (key == "parallel_optimizer") {
+      set(settings.parallel_optimizer, value, flag(value));
     }
   }
 
@@ -156,8 +158,9 @@ std::string read_set_option(const std::string& name, const std::string& entry, S
   YamlNode value;
   value.kind = entry == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
   value.text = entry;
-  for (const std::string ending : {"in_strategy", "out_strategy", "strategy", "level", "gather_again", "requires_grad",
-                                   "gradient_strategy", "state_strategy", "gradient_dtype", "state_dtype"}) {
+  for (const std::string ending :
+       {"in_strategy", "out_strategy", "strategy", "level", "gather_again", "requires_grad", "gradient_strategy",
+        "state_strategy", "gradient_dtype", "state_dtype", "parallel_optimizer"}) {
     if (!name.ends_with("." + ending)) continue;
     YamlNode map;
     map.kind = YamlNode::Kind::kMap;

@@ -36,6 +36,7 @@ struct Settings {
   std::optional<Placed<StrategyEntry>> state_strategy;
   std::optional<Placed<DataType>> gradient_dtype;  // a parameter's, or of all in a block
   std::optional<Placed<DataType>> state_dtype;
+  std::optional<Placed<bool>> parallel_optimizer;  // likewise; false: its states are not sharded by the mode
 };
 
 /// Reads the keys of `Settings` from the map `node` and leaves all others alone. `where` names its owner in faults.
@@ -44,7 +45,7 @@ Settings read_settings(const YamlDocument& document, const YamlNode& node, const
 
 /// Option text `NAME=ENTRY` of --set: a list of entries is the in_strategy of an operator or block, one entry the
 /// strategy of a tensor; NAME may end in .in_strategy, .out_strategy, .strategy, .level, .gather_again,
-/// .requires_grad or a key of a parameter's training (.state_dtype). Returns the name without that ending.
+/// .requires_grad, .parallel_optimizer or a key of a parameter's training (.state_dtype). Returns the name without that ending.
 std::string read_set_option(const std::string& name, const std::string& entry, Settings& settings,
                             std::vector<Diagnostic>& faults);
 

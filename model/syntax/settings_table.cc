@@ -38,6 +38,7 @@ void for_each_field(Settings& a, const Settings& b, Visit visit) {
   visit("state_strategy", a.state_strategy, b.state_strategy);
   visit("gradient_dtype", a.gradient_dtype, b.gradient_dtype);
   visit("state_dtype", a.state_dtype, b.state_dtype);
+  visit("parallel_optimizer", a.parallel_optimizer, b.parallel_optimizer);
 }
 
 /// Takes over every field that `stronger` sets.

@@ -1,6 +1,9 @@
 #include "model/syntax/strategy_syntax.h"
 
+#include <algorithm>
+
 #include "model/syntax/bracket_text.h"
+#include "model/syntax/expression.h"
 #include "model/syntax/scalar_values.h"
 
 namespace shardplan {
@@ -130,6 +133,18 @@ std::string to_string(const StrategyEntry& entry) {
 
 bool means_the_same(const StrategyEntry& a, const StrategyEntry& b) {
   return a.kind == b.kind && a.tuple == b.tuple && a.layout == b.layout;
+}
+
+bool cuts(const StrategyEntry& entry) {
+  const auto begins_axis = [](char c) { return is_name(std::string_view(&c, 1)); };
+  switch (entry.kind) {
+    case StrategyEntry::Kind::kTuple:
+      return std::ranges::any_of(entry.tuple, [](std::int64_t pieces) { return pieces != 1; });
+    case StrategyEntry::Kind::kLayout:
+      return std::ranges::any_of(entry.layout, begins_axis);
+    default:
+      return entry.kind == StrategyEntry::Kind::kDataParallel;
+  }
 }
 
 }  // namespace shardplan

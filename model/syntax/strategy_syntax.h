@@ -28,4 +28,7 @@ std::string to_string(const StrategyEntry& entry);
 /// Whether both mean the same, wherever they stand.
 bool means_the_same(const StrategyEntry& a, const StrategyEntry& b);
 
+/// Whether an entry shards a dimension; null does in all but the smallest models.
+bool cuts(const StrategyEntry& entry);
+
 }  // namespace shardplan

@@ -59,22 +59,28 @@ std::vector<AxisRef> as_strategies_divide(const std::vector<AxisRef>& pieces, co
 }  // namespace
 
 DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
-                                     const SearchPieces& search, const std::string& strategy_file) {
-  if (!strategy_file.empty() && !uses_strategies(model.parallel.parallel_mode)) {
+                                     const SearchPieces& search, const std::optional<std::string>& strategy_file) {
+  const SourcePlace key = strategy_file ? SourcePlace{} : model.parallel.strategy_load_file.place;
+  const std::string path = strategy_file.value_or(model.parallel.strategy_load_file.value);
+  if (!path.empty() && !uses_strategies(model.parallel.parallel_mode)) {
     throw InputError(model.parallel.parallel_mode_place,
                      "parallel_mode: it uses no strategies, but those of {} are given; they are for auto_parallel and "
                      "semi_auto_parallel",
-                     strategy_file);
+                     path);
   }
   const auto named = [&](const std::vector<AxisRef>& pieces) {
     DecidedStrategies result;
     result.pieces = pieces;
     result.strategies = resolve_user_strategies(
         graph, mesh, pieces, model.parallel.allows_uneven ? UnevenCuts::kWhereNothingElseFits : UnevenCuts::kNone);
-    if (strategy_file.empty()) {
+    if (path.empty()) {
       result.loaded.is_loaded.resize(graph.operators().size(), 0);
-    } else {
-      result.loaded = load_strategy_file(strategy_file, graph, mesh, result.strategies);
+      return result;
+    }
+    try {
+      result.loaded = load_strategy_file(path, graph, mesh, result.strategies);
+    } catch (const InputError& error) {
+      throw named_at(key, error);
     }
     return result;
   };
@@ -87,7 +93,7 @@ DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& gr
     if (model.parallel.allows_uneven || decided.loaded.is_loaded[op] == 0) continue;
     for (const Strategy& strategy : decided.strategies.operators[op]) {
       if (!is_uneven(graph.operation(op), strategy)) continue;
-      throw InputError({}, "{}: the strategy of {} cuts it in unequal pieces, but all are to be equal", strategy_file,
+      throw InputError({}, "{}: the strategy of {} cuts it in unequal pieces, but all are to be equal", path,
                        graph.operators()[op].name);
     }
   }

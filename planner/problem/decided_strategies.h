@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,10 @@ struct SearchPieces {
   bool follows_strategies = false;
 };
 
-/// The user's own strategies and those of `strategy_file` (a path; empty: none); where the user gave none, what the
+/// The user's own strategies and those of `strategy_file` (a path; empty: none; nothing: as the model says); where the user gave none, what the
 /// parallel modes prescribe (planner/problem/mode_strategies.h); with full_batch inputs are replicated. Everything
 /// else stays open. Throws InputError with all errors in the user's strategies or the file.
 DecidedStrategies decided_strategies(const Model& model, const OperatorGraph& graph, const DeviceMesh& mesh,
-                                     const SearchPieces& search, const std::string& strategy_file);
+                                     const SearchPieces& search, const std::optional<std::string>& strategy_file);
 
 }  // namespace shardplan

@@ -144,6 +144,13 @@ class ModeDecisions {
           "it the sum is reduced once",
           graph_.micro_batches()));
     }
+    const bool cuts_states = parallel_.enable_parallel_optimizer || zero_stage() > 0;
+    if (!cuts_states && std::ranges::any_of(graph_.tensors(), [](const GraphTensor& tensor) {
+          return tensor.kind == TensorKind::kParameter && !tensor.parallel_optimizer;
+        })) {
+      notices_.push_back(
+          "parallel_optimizer: false says nothing here: it is an exception from enable_parallel_optimizer and zero");
+    }
     if (parallel_.gradient_fp32_sync && graph_.is_training() && !has_short_gradients()) {
       notices_.push_back("gradient_fp32_sync says nothing here: no gradient of a parameter has two bytes");
     }
@@ -332,7 +339,11 @@ class ModeDecisions {
       if (check_uneven_layout(*layout, mesh_, tensor.type.shape).empty()) decided_.stored[id] = layout;
     }
     if (parallel_.enable_parallel_optimizer) {
-      const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored);
+      std::vector<TensorId> left;
+      const auto states = parallel_optimizer_states(graph_, mesh_, pieces_, decided_.stored, &left);
+      std::erase_if(left, [&](TensorId parameter) { return graph_.tensor(parameter).layerwise_parallel; });
+      note_whole("enable_parallel_optimizer", left,
+                 "dimension 0 of {} cannot be cut over all devices that hold the same");
       for (const TensorId id : graph_.tensors().ids()) {
         if (states[id] && !is_users[id]) decided_.stored[id] = states[id];
       }
@@ -408,11 +419,16 @@ class ModeDecisions {
       if (!updated_as_[*id]) updated_as_[*id] = cut;
       if (zero_stage() == 3 && !is_users[*id]) stored = cut;
     }
+    note_whole("zero", left, "no dimensions of {} can be cut over the devices that hold the same");
+  }
+
+  /// A notice about parameters that the key cannot cut; `reason` takes the shape of the first.
+  void note_whole(const char* key, const std::vector<TensorId>& left, fmt::format_string<const std::string&> reason) {
     if (left.empty()) return;
     const GraphTensor& first = graph_.tensor(left[0]);
-    notices_.push_back(fmt::format(
-        "zero: {}{} whole: no dimensions of {} can be cut over the devices that hold the same", first.name,
-        left.size() > 1 ? fmt::format(" and {} more stay", left.size() - 1) : " stays", to_string(first.type.shape)));
+    const std::string others = left.size() > 1 ? fmt::format(" and {} more stay", left.size() - 1) : " stays";
+    const std::string shape = to_string(first.type.shape);
+    notices_.push_back(fmt::format("{}: {}{} whole: {}", key, first.name, others, fmt::format(reason, shape)));
   }
 
   // ---- backward -----------------------------------------------------------------------------------------------------

@@ -241,7 +241,7 @@ class MindSporeWriter {
     if (parallel.gradients_mean && !parallel.gradients_mean->value) {
       refuse("gradients_mean: false; in semi_auto_parallel gradients are those of the mean loss");
     }
-    if (!parallel.strategy_load_file.empty()) {
+    if (!parallel.strategy_load_file.value.empty()) {
       refuse(
           "strategy_ckpt_load_file: MindSpore's files are of another form; the strategies are those of shard() below");
     }

@@ -265,8 +265,9 @@ std::string alternatives_table(const Explanation& explanation, std::size_t most,
     return words.substr(0, name) + "..." + words.substr(dot == std::string::npos ? cut : dot + 1);
   };
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.add({"alternative (the rest searched again)", fmt::format("step, {}", time.name), "ratio",
-             fmt::format("peak, {}", bytes.name), "because"});
+  const bool is_by_sum = plan.options.level == Level::kSpeed && plan.is_overlapped;
+  table.add({fmt::format("alternative (the rest {})", is_by_sum ? "adapted" : "searched again"),
+             fmt::format("step, {}", time.name), "ratio", fmt::format("peak, {}", bytes.name), "because"});
   for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
     const Explanation::Alternative& alternative = *list[i];
     const std::string because =
@@ -327,6 +328,9 @@ std::string explain_report(const Explanation& explanation, const ExplainOptions&
   const std::size_t shown = options.all || count == kMostAlternatives + 1 ? count : kMostAlternatives;
   text += '\n' + alternatives_table(explanation, shown, 2, options.colour);
   if (shown < count) text += fmt::format("  {} more cost more than these (--all)\n", count - shown);
+  if (plan.options.level == Level::kSpeed && plan.is_overlapped) {
+    text += "  the rest has the least sum of times, or is near the plan; a search with --set may find less\n";
+  }
   if (!explanation.is_complete) text += "  stopped early: there may be more\n";
   return text;
 }

@@ -72,15 +72,18 @@ class LayoutReasons {
   }
 
   void update() {
-    if (!op_.parameter || stage() == 0) return;
+    if (!op_.parameter || (stage() == 0 && !parallel_.enable_parallel_optimizer)) return;
     const GraphTensor& parameter = graph_.tensor(*op_.parameter);
     const TensorLayout own = operand_layout(graph_.operation(id_), plan_.strategies[id_], plan_.mesh, 0);
     const std::optional<TensorLayout> read = as_read(*op_.parameter);
     if (!read || pieces_of(own) <= pieces_of(*read)) return;
     const bool has_states = std::any_of(graph_.tensors().begin(), graph_.tensors().end(),
                                         [&](const GraphTensor& one) { return one.state_of == op_.parameter; });
-    reasons_.push_back(fmt::format("{} {} {} in {} pieces", stage_text(),
-                                   has_states ? "keeps the states of" : "updates", parameter.name, pieces_of(own)));
+    const std::string key = stage() > 0
+                                ? stage_text()
+                                : "enable_parallel_optimizer" + place_text(parallel_.enable_parallel_optimizer_place);
+    reasons_.push_back(fmt::format("{} {} {} in {} pieces", key, has_states ? "keeps the states of" : "updates",
+                                   parameter.name, pieces_of(own)));
   }
 
   void sum() {

@@ -25,6 +25,17 @@ TEST(ErrorTest, AFaultOfManyCopiesIsSaidOnce) {
   EXPECT_EQ(error.diagnostics()[81].message, "layers.3.up: cannot be cut in 160");
 }
 
+TEST(ErrorTest, AFileThatAKeyNamesIsFoundAtTheKey) {
+  const SourcePlace key{"m.yaml", 3, 10};
+  const InputError missing(SourcePlace{"k.yaml", 0, 0}, "cannot be read"), unplaced(SourcePlace{}, "too many devices");
+  const InputError inside(SourcePlace{"k.yaml", 7, 2}, "unknown key");
+  EXPECT_STREQ(named_at(key, missing).what(), "m.yaml:3:10: error: k.yaml: cannot be read");
+  EXPECT_STREQ(named_at(key, unplaced).what(), "m.yaml:3:10: error: too many devices");
+  EXPECT_STREQ(named_at(key, inside).what(), "k.yaml:7:2: error: unknown key");
+  EXPECT_STREQ(named_at({}, missing).what(), "k.yaml: error: cannot be read") << "named on the command line";
+  EXPECT_STREQ(named_at({"ranks.json", 0, 0}, unplaced).what(), "ranks.json: error: too many devices");
+}
+
 TEST(ErrorTest, NearestNamePrefersLetterCaseAndRefusesTheFarFetched) {
   EXPECT_EQ(nearest_name("Relu", {"Real", "ReLU", "Relay"}), "ReLU");
   EXPECT_EQ(nearest_name("weigth", {"bias", "weight"}), "weight");

@@ -140,6 +140,14 @@ TEST(ModelOptionsTest, KeysThatTheModeLeavesWithoutEffectAreRefused) {
   EXPECT_EQ(faults_of_parallel("gradients_mean: true"), "");  // the default of every mode
   EXPECT_EQ(faults_of_parallel("full_batch: true, dataset_strategy: data_parallel").substr(0, 86),
             "m.yaml:4:48: error: parallel: dataset_strategy cuts the inputs, but full_batch is true");
+  EXPECT_EQ(faults_of_parallel("full_batch: false, dataset_strategy: full_batch"),
+            "m.yaml:4:49: error: parallel: dataset_strategy is full_batch, but full_batch is false\n"
+            "    keep one of them");
+  for (const char* agreeing :
+       {"full_batch: true, dataset_strategy: full_batch", "full_batch: true, dataset_strategy: [[1, 1]]",
+        "full_batch: false, dataset_strategy: data_parallel"}) {
+    EXPECT_EQ(faults_of_parallel(agreeing).find("full_batch"), std::string::npos) << agreeing;
+  }
 }
 
 TEST(ModelOptionsTest, KeysOfTrainingNeedTraining) {

@@ -66,8 +66,8 @@ TEST(SettingChecksTest, KeysOfParametersStandWhereTheParametersAre) {
         "  loss: {op: ReduceMean, in: layers}\nloss: loss\ntraining: {optimizer: adam}\nstrategies: {" +
         strategies + "}\n");
   };
-  for (const std::string key :
-       {"requires_grad: false", "state_dtype: bf16", "gradient_dtype: bf16", "comm_fusion: 2"}) {
+  for (const std::string key : {"requires_grad: false", "state_dtype: bf16", "gradient_dtype: bf16", "comm_fusion: 2",
+                                "parallel_optimizer: false"}) {
     const std::string name = key.substr(0, key.find(':'));
     EXPECT_NE(faults("again: {" + key + "}")
                   .find("again: " + name +

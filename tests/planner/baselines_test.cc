@@ -83,6 +83,38 @@ training: {optimizer: adamw, mixed_precision: bf16, micro_batches: 4}
   EXPECT_EQ(planner_of(text).data_parallel().time.communication, expected.communication);
 }
 
+std::string of_two_bytes(const std::string& training, const std::string& parallel) {
+  return "dims: {B: 64}\ninputs: {x: [B, 512]}\nparameters: {w: [512, 512]}\noperators:\n"
+         "  a:    {op: MatMul, in: [x, w]}\n  loss: {op: ReduceMean, in: a}\nloss: loss\n"
+         "training: {optimizer: adamw, mixed_precision: bf16" +
+         training + "}\nparallel: {" + parallel + "}\n";
+}
+
+// A mode that decides the type in which gradients are summed is compared with data parallelism of the same type.
+TEST(BaselinesTest, DataParallelismSumsGradientsInTheTypeOfTheMode) {
+  const auto both = [](const std::string& parallel) {
+    const ModelPlanner made = planner_of(of_two_bytes("", parallel));
+    return std::pair(made.plan(Level::kRatio, "auto").time.communication, made.data_parallel().time.communication);
+  };
+  const auto [wide, like_wide] = both("parallel_mode: data_parallel");
+  const auto [narrow, like_narrow] = both("parallel_mode: data_parallel, gradient_fp32_sync: false");
+  EXPECT_EQ(wide, like_wide);
+  EXPECT_EQ(narrow, like_narrow);
+  EXPECT_LT(narrow, wide);
+  EXPECT_EQ(both("parallel_mode: semi_auto_parallel").second, wide);
+  EXPECT_EQ(both("parallel_mode: auto_parallel").second, narrow) << "there the search decides";
+}
+
+// One device has nothing to reduce, so gradients need no conversion before they are added.
+TEST(BaselinesTest, StagesOfZeroCostOneDeviceNothing) {
+  const auto alone = [](const std::string& zero) {
+    return planner_of(of_two_bytes(", micro_batches: 2", "parallel_mode: semi_auto_parallel, zero: " + zero))
+        .stand_alone()
+        .time.computation;
+  };
+  EXPECT_NEAR(static_cast<double>(alone("2")), static_cast<double>(alone("0")), 1000);
+}
+
 TEST(BaselinesTest, DataParallelismDividesACache) {
   for (const std::string mode : {"", "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n"}) {
     const ModelPlanner made = planner_of(

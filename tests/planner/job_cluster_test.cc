@@ -31,6 +31,14 @@ TEST(JobClusterTest, TheCommandLineBeatsTheModel) {
   EXPECT_EQ(job("device_num: 4", asked).cluster.num_devices(), 2);
 }
 
+TEST(JobClusterTest, AFileThatIsMissingIsSaidWhereTheModelNamesIt) {
+  EXPECT_EQ(fault("", {}, "nowhere.yaml"),
+            "m.yaml:4:10: error: nowhere.yaml: cannot be read: No such file or directory");
+  AskedDevices asked;
+  asked.cluster = "nowhere.yaml";
+  EXPECT_EQ(fault("", asked), "nowhere.yaml: error: cannot be read: No such file or directory");
+}
+
 struct CountCase {
   const char* cluster;
   std::int64_t devices;

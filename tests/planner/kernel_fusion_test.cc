@@ -316,6 +316,35 @@ operators:
   EXPECT_FALSE(library.of("y").widens(1, bf16));
 }
 
+/// Gradients of two bytes that are reduced as f32 with every micro-batch, on several devices.
+TEST(KernelFusionTest, ASumOverMicroBatchesConvertsWhatItAdds) {
+  const Model model = read_model_text(R"(
+shardplan: 1
+dims: {B: 64}
+inputs: {x: [B, 32]}
+parameters: {w: [32, 32]}
+operators:
+  y:    {op: MatMul, in: [x, w]}
+  loss: {op: ReduceMean, in: y}
+loss: loss
+training: {optimizer: adamw, mixed_precision: bf16, micro_batches: 2}
+parallel: {parallel_mode: data_parallel, zero: 2}
+)",
+                                      "fused.yaml");
+  const TensorType f32{{32, 32}, DataType::kF32};
+  for (const Fusion kind : {Fusion::kElementwise, Fusion::kHandWritten, Fusion::kLibrary}) {
+    Fused tested{planned_graph(one_micro_batch(model), 8), {}};
+    tested.fusion = kernel_fusion(tested.graph, kind);
+    EXPECT_TRUE(tested.of("grad.w.Cast").is_free);
+    EXPECT_FALSE(tested.in_registers("grad.w.Cast")) << "it is what is reduced";
+    const KernelTraffic& sum = tested.of("grad.w.Accumulate");
+    EXPECT_TRUE(sum.widens(0, f32) && !sum.reads(0) && sum.is_started);
+    EXPECT_EQ(sum.widened_from[0], DataType::kBF16);
+  }
+  const OperatorGraph alone = planned_graph(one_micro_batch(model), 1);
+  EXPECT_FALSE(alone.find_operator("grad.w.Cast")) << "nothing is reduced";
+}
+
 /// Its scale is that of the largest element, which must be known first.
 TEST(KernelFusionTest, ACastToF8IsAKernelOfItsOwn) {
   const auto cast_to = [](const std::string& type) {

@@ -119,6 +119,74 @@ parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimize
   EXPECT_EQ(found.at("update all_reduce"), 1);
 }
 
+/// Parameters of built-in blocks are nowhere declared: the key stands beside the use, or in `strategies`.
+TEST(ModeStrategiesTest, AParameterOfABlockCanBeExemptToo) {
+  const std::string two = R"(
+shardplan: 1
+inputs: {x: [32, 64]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: 64, has_bias: false}
+  down: {block: nn.Dense, in: up, out_channels: 64, has_bias: false}
+  loss: {op: ReduceMean, in: down}
+loss: loss
+training: {optimizer: momentum}
+parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimizer: true}
+)";
+  const auto reduced = [](const std::string& text, const ModelOverrides& overrides = {}) {
+    return collectives(planned(text, Level::kRatio, overrides)).at("update all_reduce");
+  };
+  EXPECT_FALSE(collectives(planned(two)).contains("update all_reduce"));
+  EXPECT_EQ(reduced(two + "strategies: {up.weight: {parallel_optimizer: false}}\n"), 1);
+  EXPECT_EQ(reduced(two + "strategies: {up: {parallel_optimizer: false}}\n"), 1);
+  ModelOverrides set;
+  set.strategies["up.weight.parallel_optimizer"] = "false";
+  EXPECT_EQ(reduced(two, set), 1);
+}
+
+TEST(ModeStrategiesTest, WhatTheParallelOptimizerLeavesWholeIsSaid) {
+  const auto notices = [](const std::string& weights, const std::string& key) {
+    const auto model = std::make_shared<const Model>(read_model_text(
+        "shardplan: 1\ninputs: {x: [32, 64]}\nparameters: {" + weights +
+            "}\noperators:\n  a:    {op: MatMul, in: [x, v]}\n  loss: {op: ReduceMean, in: a}\nloss: loss\n"
+            "training: {optimizer: adam}\nparallel: {parallel_mode: data_parallel, mesh: {dp: 8}" +
+            key + "}\n",
+        "m.yaml"));
+    return ModelPlanner(model, job_cluster(*model, {}).cluster, {}).notices();
+  };
+  const std::string optimizer = ", enable_parallel_optimizer: true";
+  using Notices = std::vector<std::string>;
+  EXPECT_EQ(notices("v: [64, 16]", optimizer), Notices{});
+  EXPECT_EQ(notices("v: {shape: [64, 16], parallel_optimizer: false}", optimizer), Notices{});
+  EXPECT_EQ(
+      notices("v: {shape: [64, 16], parallel_optimizer: false}", ""),
+      Notices{"parallel_optimizer: false says nothing here: it is an exception from enable_parallel_optimizer and "
+              "zero"});
+}
+
+TEST(ModeStrategiesTest, AWeightWhoseRowsTheDevicesDoNotDivideStaysWhole) {
+  const auto model = std::make_shared<const Model>(read_model_text(
+      std::string(kModePerceptron) +
+          "training: {optimizer: adam}\n"
+          "parallel: {parallel_mode: data_parallel, device_num: 8, mesh: {dp: 8}, enable_parallel_optimizer: true}\n"
+          "strategies: {fc1: {parallel_optimizer: true}}\n",
+      "m.yaml"));
+  EXPECT_EQ(ModelPlanner(model, job_cluster(*model, {}).cluster, {}).notices(), std::vector<std::string>{});
+  const std::string odd = R"(
+shardplan: 1
+inputs: {x: [32, 64]}
+operators:
+  fc:   {block: nn.Dense, in: x, out_channels: 10}
+  loss: {op: ReduceMean, in: fc}
+loss: loss
+training: {optimizer: adam}
+parallel: {parallel_mode: data_parallel, mesh: {dp: 8}, enable_parallel_optimizer: true}
+)";
+  EXPECT_EQ(
+      planned(odd).notices,
+      std::vector<std::string>{"enable_parallel_optimizer: fc.weight and 1 more stay whole: dimension 0 of [10, 64] "
+                               "cannot be cut over all devices that hold the same"});
+}
+
 TEST(ModeStrategiesTest, GradientsOfTwoBytesAreSummedAsAsked) {
   const auto bytes = [](const std::string& sync, const std::string& training = "") {
     const Plan plan = planned(std::string(kModePerceptron) + "training: {optimizer: sgd, mixed_precision: f16" +

@@ -66,6 +66,42 @@ TEST_F(StrategyFileTest, WhatIsNamedKeepsItsStrategy) {
   EXPECT_TRUE(loaded.is_user_strategy[*loaded.graph->find_operator("act")]);
 }
 
+/// Layouts between operators may be none of those that the given operators take, so they are in the file, too.
+TEST_F(StrategyFileTest, ASavedPlanIsGivenBack) {
+  for (const Level level : kLevels) {
+    const Plan saved = plan(kDense, level, false);
+    write_file(path_, strategy_file_text(saved));
+    const Plan loaded = plan(kDense, level, true);
+    EXPECT_EQ(loaded.strategies, saved.strategies);
+    EXPECT_EQ(loaded.versions, saved.versions);
+    EXPECT_EQ(loaded.time.additive(), saved.time.additive());
+    EXPECT_EQ(loaded.memory.peak, saved.memory.peak);
+    EXPECT_LE(loaded.bound.amount, value_at(level, loaded.time, loaded.memory.peak).amount);
+  }
+}
+
+TEST_F(StrategyFileTest, LayoutsBetweenOperatorsHoldWhereTheOperatorsAreGiven) {
+  const Plan own = plan(kDense, Level::kSpeed, false);
+  const TensorId act = *own.graph->find_tensor("act");
+  const auto kept = [&](const Plan& of) {
+    const TensorVersions versions = tensor_versions(*of.graph);
+    for (const VersionId id : versions.all.ids()) {
+      const TensorVersion& version = versions.all[id];
+      if (version.tensor == act && version.kind == TensorVersion::Kind::kKept) {
+        return to_string(of.versions[id], of.mesh);
+      }
+    }
+    return std::string("none");
+  };
+  const std::string whole = "[{}, {}]";
+  ASSERT_NE(kept(own), whole) << "else this shows nothing";
+  std::string text = strategy_file_text(own);
+  const std::size_t at = text.find("\"kept\": \"", text.find("\"act\"", text.find("\"versions\""))) + 9;
+  text.replace(at, text.find('"', at) - at, whole);
+  write_file(path_, text);
+  EXPECT_EQ(kept(plan(kDense, Level::kSpeed, true)), whole);
+}
+
 TEST_F(StrategyFileTest, ModesWithoutStrategiesTakeNone) {
   write_file(path_, strategy_file_text(plan(kDense, Level::kRatio, false)));
   EXPECT_EQ(fault(replaced(kDense, "parallel: {", "parallel: {parallel_mode: data_parallel, ")),
@@ -104,8 +140,17 @@ TEST_F(StrategyFileTest, FaultsHaveTheirPlace) {
   EXPECT_NE(fault_of("\"up.weight\"", "\"up.weights\"").find("the model has no parameter 'up.weights'"),
             std::string::npos);
   EXPECT_NE(fault_of("\"operators\"", "\"operator\"").find("unknown key 'operator'"), std::string::npos);
+  EXPECT_NE(
+      fault_of("\"forward\"", "\"before\"").find("unknown key 'before'; expected backward, forward, kept, output"),
+      std::string::npos);
+  EXPECT_NE(fault_of("\"versions\": {", "\"versions\": {\"y\": {},").find("the model has no tensor 'y'"),
+            std::string::npos);
   std::filesystem::remove(path_);
   EXPECT_NE(fault(kDense).find(path_), std::string::npos);
+  const auto named = std::make_shared<const Model>(
+      read_model_text(replaced(kDense, "parallel: {", "parallel: {strategy_ckpt_load_file: nowhere.json, "), "m.yaml"));
+  EXPECT_EQ(error_of([&] { ModelPlanner(named, read_cluster("dgx-a100"), {}); }),
+            "m.yaml:11:37: error: nowhere.json: cannot be read: No such file or directory");
 }
 
 /// All names may be another model's: a near one is sought for the first, and the rest are counted.

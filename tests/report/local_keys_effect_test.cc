@@ -153,6 +153,7 @@ const std::vector<Section>& sections() {
         {"state_strategy", kUse, "in: c, state_strategy: [4, 1]}", kNoMeaning},
         {"gradient_dtype", kUse, "in: c, gradient_dtype: bf16}"},
         {"state_dtype", kUse, "in: c, state_dtype: bf16}", "sgd keeps none"},
+        {"parallel_optimizer", kUse, "in: c, parallel_optimizer: false}", kNoMeaning},
         {"requires_grad", kUse, "in: c, requires_grad: false}"}}},
       {"training",
        training_keys,

@@ -241,6 +241,9 @@ TEST(ParameterPinsTest, ExplainNamesTheKeysThatDecideALayout) {
             "gradient_accumulation_shard: false (m.yaml:12:80) sums the gradient of w on each device, over the devices "
             "once a "
             "step");
+  const Plan optimizer = plan_of(product("", "", "parallel_mode: data_parallel, enable_parallel_optimizer: true"));
+  EXPECT_EQ(reasons(optimizer, "update.w.ApplyAdamW"),
+            "enable_parallel_optimizer (m.yaml:12:69) keeps the states of w in 8 pieces");
   const Plan pinned = plan_of(product(", state_strategy: [8, 1]", "", "mesh: {dp: 8}"));
   EXPECT_EQ(reasons(pinned, "update.w.ApplyAdamW"), "w: state_strategy (m.yaml:5:51)");
   EXPECT_EQ(decided_by(pinned, *pinned.graph->find_operator("update.w.ApplyAdamW")), "set by the user");
