@@ -28,7 +28,8 @@ TEST(ParallelOptimizerTest, StatesAreCutOverThePiecesThatHoldTheSamePart) {
   stored[*graph.find_tensor("cut")] = parse_layout("[{}, {y}]", mesh);
 
   std::map<std::string, std::string> found;
-  const auto layouts = parallel_optimizer_states(graph, mesh, pieces, stored);
+  std::vector<TensorId> whole;
+  const auto layouts = parallel_optimizer_states(graph, mesh, pieces, stored, &whole);
   for (const TensorId id : graph.tensors().ids()) {
     if (layouts[id]) found[graph.tensor(id).name] = to_string(*layouts[id], mesh);
   }
@@ -38,6 +39,7 @@ TEST(ParallelOptimizerTest, StatesAreCutOverThePiecesThatHoldTheSamePart) {
                                                        {"cut.moment1", "[{x}, {y}]"},
                                                        {"cut.moment2", "[{x}, {y}]"}};
   EXPECT_EQ(found, expected);
+  EXPECT_EQ(whole, std::vector<TensorId>{*graph.find_tensor("odd")}) << "what is exempt is not meant to be sharded";
 }
 
 /// Each axis in pieces of its prime factors, the unit of a search.
