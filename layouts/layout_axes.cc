@@ -23,4 +23,20 @@ std::vector<AxisRef> axes_of(const TensorLayout& layout) {
   return axes;
 }
 
+std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others) {
+  for (const AxisRef& other : others) {
+    std::vector<AxisRef> left;
+    for (const AxisRef& axis : axes) {
+      if (!overlaps(axis, other)) {
+        left.push_back(axis);
+      } else if (contains(axis, other)) {
+        left.push_back({axis.axis, axis.before, other.before / axis.before});
+        left.push_back({axis.axis, other.end(), axis.end() / other.end()});
+      }
+    }
+    axes = joined(left);  // drops empty parts
+  }
+  return axes;
+}
+
 }  // namespace shardplan

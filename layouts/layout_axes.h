@@ -16,4 +16,7 @@ std::vector<AxisRef> cutting_axes(const TensorLayout& layout);
 /// All axes that a layout names: those that shard the tensor and those over which it is partial.
 std::vector<AxisRef> axes_of(const TensorLayout& layout);
 
+/// The parts of `axes` that are in none of `others`: hccs without hccs:(2)2 is hccs:(1)2 on hccs=4.
+std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others);
+
 }  // namespace shardplan

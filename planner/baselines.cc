@@ -224,10 +224,10 @@ std::optional<Plan> ModelPlanner::plan_of_degrees(const Plan& plan, const Global
   const Level level = plan.options.level;
   std::optional<Restrictions> limits;
   {
-    Restrictions free = restrictions(level);
+    Restrictions free = undecided(level);
     free.least_contraction_work = false;
     const ModelProblem problem = build_problem(*graph_, versions_, *costs_, *redistributions_, free);
-    limits = with_degrees(restrictions(level), degrees, problem, *graph_, versions_, mesh(), why);
+    limits = with_degrees(undecided(level), degrees, problem, *graph_, versions_, mesh(), why);
   }
   if (!limits) return std::nullopt;
   Plan found = plan_within(unsolved(level, plan.options.search), *limits, stop, {}, std::span(&plan, 1));

@@ -542,8 +542,18 @@ bool ModelPlanner::searches_overlapped(Level level) const {
          graph_->operators().size() <= kMostOverlappedOperators;
 }
 
-Restrictions ModelPlanner::restrictions(Level level) const {
+Restrictions ModelPlanner::undecided(Level level) const {
   Restrictions result = no_restrictions(*graph_, versions_);
+  result.uniform = uniform_;
+  result.least_contraction_work = level == Level::kRatio;
+  result.pieces = pieces_;
+  result.uneven = uneven_cuts();
+  result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts is on other workers
+  return result;
+}
+
+Restrictions ModelPlanner::restrictions(Level level) const {
+  Restrictions result = undecided(level);
   result.operators = decided_.operators;
   for (const VersionId id : versions_.all.ids()) {
     const TensorVersion& version = versions_.all[id];
@@ -551,11 +561,6 @@ Restrictions ModelPlanner::restrictions(Level level) const {
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = decided_.stored[version.tensor];
     if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = decided_.requested[version.tensor];
   }
-  result.uniform = uniform_;
-  result.least_contraction_work = level == Level::kRatio;
-  result.pieces = pieces_;
-  result.uneven = uneven_cuts();
-  result.capacity = workers_ > 1 ? kUnlimitedBytes : usable();  // a part of what a search counts is on other workers
   return result;
 }
 

@@ -91,8 +91,9 @@ class ModelPlanner {
   std::vector<std::optional<Baseline>> forced(const Plan& plan, OperatorId op, const std::vector<Strategy>& strategies,
                                               std::stop_token stop = {}) const;
 
-  /// The best plan at the level of `plan` among those that the global degrees allow; nothing, and the reason, if
-  /// there is none: "it does not fit: the smallest takes 40.1 of 26.9 GiB".
+  /// The best plan at the level of `plan` among those that the global degrees allow, whatever the user and parallel modes
+  /// decide: frameworks with such degrees know no other setting. Nothing, and the reason, if there is none: "it does not
+  /// fit: the smallest takes 40.1 of 26.9 GiB".
   std::optional<Plan> plan_of_degrees(const Plan& plan, const GlobalDegrees& degrees, std::string* why,
                                       std::stop_token stop = {}) const;
 
@@ -122,6 +123,8 @@ class ModelPlanner {
   /// Whether the search for a plan is followed by one for its overlapped step.
   bool searches_overlapped(Level level) const;
   Restrictions restrictions(Level level) const;
+  /// The same without what the user and parallel modes decide.
+  Restrictions undecided(Level level) const;
   /// The starting point of a search: the best feasible choice of data parallelism and the known plans.
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
   /// The planner of redistributions belongs to the calling thread.

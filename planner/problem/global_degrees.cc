@@ -220,7 +220,6 @@ bool DegreesKind::allows(OperatorId id, const Strategy& strategy) const {
 
 std::string DegreesKind::why_not(OperatorId id, const std::vector<Strategy>& candidates) const {
   const GraphOperator& op = graph_.operators()[id];
-  if (!op.strategy->in.empty() || op.is_data_parallel) return fmt::format("{} has a strategy of its own", op.name);
   const auto cuts_weight = [&](const Strategy& strategy) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (weight_of(graph_, op.operands[i]) == nullptr) continue;
@@ -242,8 +241,9 @@ bool DegreesKind::is_cut_over_data(const TensorLayout& layout, TensorId paramete
     return is_cut_by_experts(layout, shape, *experts_.dimensions[parameter], by_zero);
   }
   const Pieces found = pieces(cutting_axes(layout));
-  const std::int64_t over = found.data * found.context, most = data_ * context_;
+  const std::int64_t over = found.data * found.context, most = data_ * context_ / num_pieces(degrees_.replicas);
   if (!by_zero) return over == 1;
+  if (common_pieces(cutting_axes(layout), degrees_.replicas) > 1) return false;
   if (over == most) {
     // As one row of pieces: along one dimension, not as tiles.
     return std::any_of(layout.dimensions.begin(), layout.dimensions.end(), [&](const DimensionLayout& dimension) {
@@ -302,6 +302,7 @@ bool DegreesKind::allows(VersionId id, const TensorLayout& layout) const {
   if (version.kind == TensorVersion::Kind::kKept) {
     const bool is_weight = graph_.tensor(behind_casts(graph_, version.tensor)).kind == TensorKind::kParameter;
     const TensorId stored = behind_casts(graph_, version.tensor);
+    if (is_weight && degrees_.zero == 3 && degrees_.must_keep) return is_cut_over_data(layout, stored, false);
     if (is_weight) return degrees_.zero < 3 || degrees_.may_keep || is_cut_over_data(layout, stored, true);
     return !is_cut_again(tensor) || pieces(cutting_axes(layout)).tensor == tensor_;
   }

@@ -24,8 +24,10 @@ struct GlobalDegrees {
   /// As engines that serve models store caches: each device those of its sequences, tokens of one in this many pieces
   /// over the axes of `tensor`, heads over the rest of these or not, features whole. 0: in any way.
   std::int64_t cache_tokens = 0;
-  std::vector<AxisRef> experts = {};  // shard stacked weights by expert, and all that is computed by experts
-  bool reduces_wide = false;          // gradients are reduced in the type of their sums, not in that of their products
+  std::vector<AxisRef> experts = {};   // shard stacked weights by expert, and all that is computed by experts
+  bool reduces_wide = false;           // gradients are reduced in the type of their sums, not in that of their products
+  bool must_keep = false;              // with ZeRO-3: gathered weights are kept for the backward pass
+  std::vector<AxisRef> replicas = {};  // of the other axes those over which ZeRO shards nothing (HSDP)
 };
 
 /// The number of pieces that two lists of disjoint axes have in common: the product of their common sub-axes.
@@ -38,11 +40,12 @@ std::int64_t common_pieces(const std::vector<AxisRef>& a, const std::vector<Axis
 ///   a norm, and sums before it      cut nothing over hccs, or with `sequence` the sequence; so do their gradients
 ///   what a norm gives               with `gathers_again` is so cut between forward and backward pass
 ///   a weight, stored                is cut over hccs, with ZeRO-3 over pcie too, also between forward and backward pass
-///                                   unless `may_keep`
+///                                   unless `may_keep`; with `must_keep` it is whole there
 ///   its states                      are cut as the weight, from ZeRO-1 on over pcie too
 ///   its gradient's sum              over micro-batches: from ZeRO-2 on cut over pcie
 ///   its update                      without ZeRO does all on every device of pcie
 ///   a two-byte gradient             with `reduces_wide` is still partial over pcie when it becomes f32
+///   over axes of `replicas`         no weight, state or sum is cut, whatever the stage of ZeRO
 ///   a cache                         with `cache_tokens` is cut over pcie by sequences, over hccs by tokens and heads
 ///
 /// With `experts` = pcie (planner/problem/expert_factors.h) a product with a weight of each expert cuts these over pcie

@@ -13,13 +13,13 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "graph/stored_updates.h"
 #include "layouts/layout_axes.h"
 #include "report/export/context_exchange.h"
 #include "report/export/export.h"
 #include "report/export/exported_plan.h"
 #include "report/export/kept_types.h"
+#include "report/export/nearest_kind.h"
 #include "report/export/python_text.h"
 #include "report/export/uniform_plan.h"
 
@@ -28,83 +28,38 @@ namespace {
 
 constexpr char kForInference[] = "the plan is for inference";
 
-/// "data 2 x tensor 4, sequence parallel, ZeRO-1".
-std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degrees) {
-  std::string text = fmt::format("data {} x tensor {}", uniform.data, uniform.tensor);
-  if (uniform.context > 1) text += fmt::format(" x context {}", uniform.context);
-  if (uniform.experts > 1) text += fmt::format(", experts in {}", uniform.experts);
-  if (degrees.sequence) text += ", sequence parallel";
-  if (degrees.zero > 0) text += fmt::format(", ZeRO-{}", degrees.zero);
-  return text;
-}
-
-/// The degrees at the other ZeRO stages. Without micro-batches the first two are one.
-std::vector<GlobalDegrees> other_stages(const Plan& plan, const GlobalDegrees& degrees, std::vector<int> stages) {
-  std::vector<GlobalDegrees> others;
-  if (!plan.graph->is_training()) return others;
-  if (plan.graph->micro_batches() == 1) std::erase(stages, 1);
-  for (const int zero : stages) {
-    if (zero == degrees.zero) continue;
-    others.push_back(degrees);
-    others.back().zero = zero;
-  }
-  return others;
-}
-
-/// Whether a plan of these degrees is faster than the framework because its graph lets gradients be reduced in two bytes
-/// only: sums over micro-batches that are sharded have no cast before them.
-bool reduces_short(const Plan& found, const GlobalDegrees& degrees) {
-  return degrees.reduces_wide && short_sums(found, kept_types(*found.graph));
-}
-
-/// "; with ZeRO-1 it would take 702 ms and 9.6 GiB", if one of `others` is clearly faster than the nearest plan.
-std::string faster_text(const Plan& plan, const std::optional<Plan>& nearest, const std::vector<GlobalDegrees>& others,
-                        const ModelPlanner& planner) {
-  constexpr int kClearly = 99;  // per cent
-  if (plan.options.level != Level::kSpeed) return "";
-  std::optional<Plan> fastest;
-  int zero = 0;
-  for (const GlobalDegrees& degrees : others) {
-    std::string why;
-    std::optional<Plan> found = planner.plan_of_degrees(plan, degrees, &why);
-    if (!found || reduces_short(*found, degrees)) continue;
-    if (fastest && found->time.step() >= fastest->time.step()) continue;
-    fastest = std::move(found);
-    zero = degrees.zero;
-  }
-  if (!fastest || (nearest && fastest->time.step() > nearest->time.step() / 100 * kClearly)) return "";
-  const std::string stage = zero == 0 ? "without ZeRO" : fmt::format("with ZeRO-{}", zero);
-  return fmt::format("; {} it would take {} and {}", stage, format_time(fastest->time.step()),
-                     format_bytes(fastest->memory.peak));
-}
-
-/// "takes 58.1 ms a step and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why the nearest plan cannot be run;
-/// and which other stage is faster.
-std::string cost_text(const Plan& plan, const GlobalDegrees& degrees, const std::vector<GlobalDegrees>& others,
-                      const ModelPlanner& planner) {
-  std::string why;
-  const std::optional<Plan> nearest = planner.plan_of_degrees(plan, degrees, &why);
-  const std::string faster = faster_text(plan, nearest, others, planner);
-  if (!nearest) return fmt::format("cannot be planned: {}{}", why, faster);
-  const char* const longer =
-      reduces_short(*nearest, degrees) ? "; gradients reduced as f32, as there, take longer" : "";
-  return fmt::format("takes {} a step and {} at level {}, this plan {} and {}{}{}", format_time(nearest->time.step()),
-                     format_bytes(nearest->memory.peak), number_of(plan.options.level), format_time(plan.time.step()),
-                     format_bytes(plan.memory.peak), longer, faster);
-}
-
 /// What a framework says of a plan besides its degrees.
 struct FrameworkWords {
   std::vector<std::string> how_to;
   std::vector<std::string> misfits = {};      // why its program cannot run the model at all: said first
   std::vector<std::string> differences = {};  // of types, recomputation and the like
   bool reduces_otherwise = false;             // gradients in another type, which costs another time
-  std::vector<GlobalDegrees> others = {};     // at its other ZeRO stages
 };
 
+/// The nearest degrees, the framework's other stages of ZeRO, and their costs if there is a planner to plan them.
+struct NearestKind {
+  GlobalDegrees degrees;
+  std::vector<GlobalDegrees> others = {};
+  std::optional<KindCosts> costs = {};
+};
+
+/// Of the framework's stages of ZeRO the nearest at which a plan fits. `reduces_wide` tells of a stage how it reduces.
+template <class ReducesWide>
+NearestKind nearest_kind(const Plan& plan, GlobalDegrees degrees, const std::vector<int>& stages,
+                         const ModelPlanner* planner, const ReducesWide& reduces_wide) {
+  NearestKind kind;
+  kind.others = other_stages(plan, degrees, stages);
+  kind.degrees = std::move(degrees);
+  kind.degrees.reduces_wide = reduces_wide(kind.degrees.zero);
+  for (GlobalDegrees& other : kind.others) other.reduces_wide = reduces_wide(other.zero);
+  if (planner == nullptr) return kind;
+  kind.costs.emplace(plan, *planner);
+  take_fitting(kind.degrees, kind.others, *kind.costs);
+  return kind;
+}
+
 /// The first lines: whether the plan is of this kind, and the differences.
-ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const UniformPlan& uniform,
-                     const ModelPlanner* planner, const FrameworkWords& words) {
+ExportedText opening(const Plan& plan, NearestKind& kind, const UniformPlan& uniform, const FrameworkWords& words) {
   refuse_own_tensors(*plan.graph);
   ExportedText result;
   for (const auto* lines : {&words.misfits, &uniform.differences, &words.differences}) {
@@ -112,17 +67,17 @@ ExportedText opening(const Plan& plan, const GlobalDegrees& degrees, const Unifo
   }
   result.text = python_comment(export_title(plan));
   for (const std::string& line : words.how_to) result.text += python_comment(line);
-  const std::string text = degrees_text(uniform, degrees);
+  const std::string text = degrees_text(uniform, kind.degrees);
   if (result.cannot_say.empty()) {
     result.text += python_comment("The plan is of this kind: " + text + ".");
     return result;
   }
   const bool is_of_kind = uniform.differences.empty() && !words.reduces_otherwise;
-  if (is_of_kind || planner == nullptr) {
+  if (is_of_kind || !kind.costs) {
     result.text += python_comment("The nearest plan of this kind is " + text + ". Where this plan differs:");
   } else {
     result.nearest =
-        fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(plan, degrees, words.others, *planner));
+        fmt::format("the nearest plan of this kind, {}, {}", text, cost_text(kind.degrees, kind.others, *kind.costs));
     result.text += python_comment("T" + result.nearest.substr(1) + ".");
     result.text += python_comment("Where this plan differs:");
   }
@@ -282,16 +237,7 @@ bool is_megatron_fsdp(const Plan& plan, int zero) {
 }  // namespace
 
 ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
-  GlobalDegrees degrees = nearest_degrees(plan);
-  degrees.gathers_again = degrees.sequence;  // its ColumnParallelLinear keeps its shard of the sequence
-  const UniformPlan uniform = uniform_plan(plan, degrees);
-  check_batch(plan, uniform);
   KeptTypes kept = kept_types(*plan.graph);
-  const bool is_fsdp = is_megatron_fsdp(plan, degrees.zero);
-  // Options for these types need its precision-aware optimizer, which is distributed and keeps moments.
-  const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
-  if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
-  if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   // Megatron-FSDP has a type for what it reduces; otherwise one buffer is reduced and has the sum over micro-batches.
   const std::optional<DataType> reduced = short_sums(plan, kept);
   const TrainingOptions* const training = training_of(plan);
@@ -299,9 +245,17 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
     if (!reduced || training == nullptr || training->mixed_precision != reduced) return true;
     return is_megatron_fsdp(plan, zero) ? reduced != DataType::kBF16 : plan.graph->micro_batches() > 1;
   };
-  degrees.reduces_wide = reduces_wide(degrees.zero);
-  std::vector<GlobalDegrees> others = other_stages(plan, degrees, {0, 1, 2, 3});
-  for (GlobalDegrees& other : others) other.reduces_wide = reduces_wide(other.zero);
+  GlobalDegrees nearest = nearest_degrees(plan);
+  nearest.gathers_again = nearest.sequence;  // its ColumnParallelLinear keeps its shard of the sequence
+  NearestKind kind = nearest_kind(plan, std::move(nearest), {0, 1, 2, 3}, planner, reduces_wide);
+  const GlobalDegrees degrees = kind.degrees;
+  const UniformPlan uniform = uniform_plan(plan, degrees);
+  check_batch(plan, uniform);
+  const bool is_fsdp = is_megatron_fsdp(plan, degrees.zero);
+  // Options for these types need its precision-aware optimizer, which is distributed and keeps moments.
+  const bool is_precise = (is_short(kept.gradients) || is_short(kept.moments)) && degrees.zero > 0 && kept.moments;
+  if (!is_precise || kept.gradients == DataType::kF16) refuse_short(kept.gradients, "gradients", kept.differences);
+  if (!is_precise) refuse_short(kept.moments, "moments", kept.differences);
   if (reduced && degrees.reduces_wide) refuse_short_sums(*reduced, kept);
   refuse_narrow_weights(kept);
   refuse_autocast(plan, kept);
@@ -313,13 +267,12 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
     exchange = ContextExchange::kKeys;
   if (uniform.context > 1) append(other_exchanges(plan, degrees, exchange), kept.differences);
   ExportedText result =
-      opening(plan, degrees, uniform, planner,
+      opening(plan, kind, uniform,
               {{"How to use it: source this file, then",
                 "  torchrun ... pretrain_gpt.py \"${MEGATRON[@]}\" and the options of model and data"},
                untrainable(*plan.graph, "pretrain_gpt.py"),
                kept.differences,
-               reduced && degrees.reduces_wide,
-               std::move(others)});
+               reduced && degrees.reduces_wide});
   std::vector<std::string> options{fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
                                    "--pipeline-model-parallel-size 1",
                                    fmt::format("--context-parallel-size {}", uniform.context),
@@ -352,6 +305,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
   if (plan.is_overlapped && uniform.data > 1) options.emplace_back("--overlap-grad-reduce");
   if (plan.is_overlapped && degrees.zero > 0) options.emplace_back("--overlap-param-gather");
   if (training != nullptr) {
+    if (training->clip_norm > 0) options.push_back(fmt::format("--clip-grad {}", training->clip_norm));
     // The defaults reduce bf16 as f32, and f16 as it is.
     const bool is_short_bf16 = !degrees.reduces_wide && reduced == DataType::kBF16;
     if (is_short_bf16) options.emplace_back("--grad-reduce-in-bf16");
@@ -376,9 +330,18 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
 }
 
 ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
-  GlobalDegrees degrees = nearest_degrees(plan);
+  GlobalDegrees nearest = nearest_degrees(plan);
   // Its tensor parallelism always shards the sequence of norms.
-  degrees.sequence = !degrees.tensor.empty() && has_sequence(*plan.graph);
+  nearest.sequence = !nearest.tensor.empty() && has_sequence(*plan.graph);
+  nearest.must_keep = keeps_gathered(plan, nearest);
+  if (!uniform_plan(plan, nearest).differences.empty()) {
+    nearest.replicas = zero_replicas(plan, nearest);
+    nearest.must_keep = keeps_gathered(plan, nearest);  // compares with what is sharded over the others
+  }
+  // training.mixed_precision_reduce only takes float32.
+  const auto reduces_wide = [](int /*zero*/) { return true; };
+  NearestKind kind = nearest_kind(plan, std::move(nearest), {0, 2, 3}, planner, reduces_wide);
+  const GlobalDegrees degrees = kind.degrees;
   const UniformPlan uniform = uniform_plan(plan, degrees);
   check_batch(plan, uniform);
   KeptTypes kept = kept_types(*plan.graph);
@@ -390,7 +353,6 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
     refuse_short(kept.moments, "moments", kept.differences);
     refuse_narrow_weights(kept);
   }
-  degrees.reduces_wide = true;  // training.mixed_precision_reduce only takes float32
   const std::optional<DataType> reduced = short_sums(plan, kept);
   if (reduced) refuse_short_sums(*reduced, kept);
   refuse_autocast(plan, kept);
@@ -399,36 +361,36 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   const bool is_float8 = has_float8(plan, kept.differences);
   // Its context parallelism gathers keys and values (context_parallel_rotate_method).
   if (uniform.context > 1) append(other_exchanges(plan, degrees, ContextExchange::kKeys), kept.differences);
-  ExportedText result = opening(plan, degrees, uniform, planner,
+  ExportedText result = opening(plan, kind, uniform,
                                 {{"How to use it: source this file, then",
                                   "  ./run_train.sh \"${TORCHTITAN[@]}\" and the options of model and data"},
                                  untrainable(*plan.graph, "torchtitan"),
                                  kept.differences,
-                                 reduced.has_value(),
-                                 other_stages(plan, degrees, {0, 2, 3})});
+                                 reduced.has_value()});
   const bool is_sharded = degrees.zero > 0;
-  std::vector<std::string> options{
-      fmt::format("--parallelism.data_parallel_replicate_degree {}", is_sharded ? 1 : uniform.data),
-      fmt::format("--parallelism.data_parallel_shard_degree {}", is_sharded ? uniform.data : 1),
-      fmt::format("--parallelism.tensor_parallel_degree {}", uniform.tensor),
-      fmt::format("--parallelism.context_parallel_degree {}", uniform.context),
-      "--parallelism.pipeline_parallel_degree 1",
-      fmt::format("--training.local_batch_size {}", uniform.micro_batch),
-      fmt::format("--training.global_batch_size {}", uniform.global_batch)};
+  const std::int64_t replicas = is_sharded ? num_pieces(degrees.replicas) : uniform.data;
+  std::vector<std::string> options{fmt::format("--parallelism.data_parallel_replicate_degree {}", replicas),
+                                   fmt::format("--parallelism.data_parallel_shard_degree {}", uniform.data / replicas),
+                                   fmt::format("--parallelism.tensor_parallel_degree {}", uniform.tensor),
+                                   fmt::format("--parallelism.context_parallel_degree {}", uniform.context),
+                                   "--parallelism.pipeline_parallel_degree 1",
+                                   fmt::format("--training.local_batch_size {}", uniform.micro_batch),
+                                   fmt::format("--training.global_batch_size {}", uniform.global_batch)};
   if (uniform.experts > 1) {
     options.push_back(fmt::format("--parallelism.expert_parallel_degree {}", uniform.experts));
   }
   if (is_narrow) options.emplace_back("--training.dtype bfloat16");
   if (is_sharded) {
     // Weights gathered once a step stay gathered between forward and backward pass.
-    options.push_back(
-        fmt::format("--parallelism.fsdp_reshard_after_forward {}", degrees.zero == 3 ? "always" : "never"));
+    const bool is_resharded = degrees.zero == 3 && !degrees.must_keep;
+    options.push_back(fmt::format("--parallelism.fsdp_reshard_after_forward {}", is_resharded ? "always" : "never"));
   }
   if (is_float8) {
     options.emplace_back("--model.converters float8");
     if (is_sharded) options.emplace_back("--float8.enable_fsdp_float8_all_gather");
   }
   if (const TrainingOptions* const training = training_of(plan)) {
+    if (training->clip_norm > 0) options.push_back(fmt::format("--training.max_norm {}", training->clip_norm));
     if (!training->recompute.empty()) {
       options.emplace_back(
           recomputed_parts(plan).empty()
@@ -441,11 +403,14 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
 }
 
 ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
-  GlobalDegrees degrees = nearest_degrees(plan);
+  GlobalDegrees nearest = nearest_degrees(plan);
   // DeepSpeed replicates norms, and this configuration shards no sequence.
-  degrees.sequence = false;
-  degrees.context.clear();
-  degrees.experts.clear();
+  nearest.sequence = false;
+  nearest.context.clear();
+  nearest.experts.clear();
+  const auto reduces_wide = [](int /*zero*/) { return false; };
+  NearestKind kind = nearest_kind(plan, std::move(nearest), {0, 1, 2, 3}, planner, reduces_wide);
+  const GlobalDegrees degrees = kind.degrees;
   const UniformPlan uniform = uniform_plan(plan, degrees);
   check_batch(plan, uniform);
   KeptTypes kept = kept_types(*plan.graph);
@@ -455,17 +420,19 @@ ExportedText export_deepspeed(const Plan& plan, const ModelPlanner* planner) {
     kept.differences.push_back(fmt::format("products of {} multiply in f8", fmt::join(plan.model->fp8, ", ")));
   }
   if (std::optional<std::string> untrained = untrained_weights(plan)) kept.differences.push_back(*std::move(untrained));
+  // Its section activation_checkpointing only configures checkpoints that the program makes.
+  if (std::optional<std::string> recomputed = recomputed_operators(plan)) {
+    kept.differences.push_back(*std::move(recomputed));
+  }
   std::vector<std::string> misfits;
   if (!plan.graph->is_training()) misfits.emplace_back(kForInference);
   if (uniform.tensor > 1) append(other_network(*plan.graph, "DeepSpeed's AutoTP"), misfits);
-  ExportedText result = opening(plan, degrees, uniform, planner,
+  ExportedText result = opening(plan, kind, uniform,
                                 {{"How to use it, as plan.py beside your program:",
                                   "  deepspeed.initialize(model=model, model_parameters=model.parameters(), "
                                   "config=plan.CONFIG)"},
                                  std::move(misfits),
-                                 kept.differences,
-                                 false,
-                                 other_stages(plan, degrees, {0, 1, 2, 3})});
+                                 kept.differences});
   // All devices that do not share a model's tensor shards are data parallel.
   const std::int64_t ranks = uniform.data;
   const std::int64_t rows = uniform.global_batch / plan.graph->micro_batches();
@@ -518,7 +485,8 @@ ExportedText export_vllm(const Plan& plan, const ModelPlanner* planner) {
   if (plan.model && !plan.model->int8_weights.empty()) {
     own.push_back(fmt::format("weights of {} are stored in i8", fmt::join(plan.model->int8_weights, ", ")));
   }
-  ExportedText result = opening(plan, degrees, uniform, planner,
+  NearestKind kind = nearest_kind(plan, degrees, {}, planner, [](int /*zero*/) { return false; });
+  ExportedText result = opening(plan, kind, uniform,
                                 {{"How to use it: source this file, then", "  vllm serve MODEL \"${VLLM[@]}\""},
                                  std::move(misfits),
                                  std::move(own)});

@@ -30,6 +30,22 @@ std::vector<const ProgramValue*> whole_values(const Plan& plan) {
   return values;
 }
 
+/// Whether the plan redistributes something else than a weight before this operator. Then the layout of its result
+/// does not follow from those of what it reads.
+bool is_laid_out_anew(const Plan& plan, OperatorId id, const std::vector<const ProgramValue*>& whole) {
+  const OperatorGraph& graph = *plan.graph;
+  const GraphOperator& op = graph.operators()[id];
+  if (op.is_inserted || is_border(graph, id)) return false;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const ProgramValue* const value = whole[op.operands[i].value()];
+    const bool is_parameter = graph.tensor(behind_casts(graph, op.operands[i])).kind == TensorKind::kParameter;
+    if (value == nullptr || is_parameter) continue;
+    const TensorLayout read = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
+    if (read.dimensions != value->layout.dimensions) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void refuse_own_tensors(const OperatorGraph& graph) {
@@ -84,8 +100,9 @@ ExportedPlan exported_plan(const Plan& plan) {
   for (const OperatorId id : graph.operators().ids()) {
     const GraphOperator& op = graph.operators()[id];
     const OperatorType& type = *graph.operation(id).type;
-    if (op.pass != Pass::kForward || (type.work != WorkKind::kContraction && type.role != OperatorRole::kLookup))
-      continue;
+    if (op.pass != Pass::kForward || op.results.empty()) continue;
+    const bool decides = type.work == WorkKind::kContraction || type.role == OperatorRole::kLookup;
+    if (!decides && !is_laid_out_anew(plan, id, whole)) continue;
     // Other results of a contraction (the lse of attention) are read by its gradient only: no framework returns them.
     const TensorId result = op.results[0];
     if (const ProgramValue* value = whole[result.value()]; value != nullptr) {
@@ -223,12 +240,14 @@ std::vector<std::string> left_to_the_program(const Plan& plan) {
   if (plan.graph->micro_batches() > 1) {
     result.push_back(fmt::format("gradients are summed over {} micro-batches", plan.graph->micro_batches()));
   }
-  if (plan.model && plan.model->training && !plan.model->training->recompute.empty()) {
-    result.push_back(
-        fmt::format("recomputed in the backward pass: {}", fmt::join(plan.model->training->recompute, ", ")));
-  }
+  if (std::optional<std::string> recomputed = recomputed_operators(plan)) result.push_back(*std::move(recomputed));
   if (std::optional<std::string> untrained = untrained_weights(plan)) result.push_back(*std::move(untrained));
   return result;
+}
+
+std::optional<std::string> recomputed_operators(const Plan& plan) {
+  if (!plan.model || !plan.model->training || plan.model->training->recompute.empty()) return std::nullopt;
+  return fmt::format("recomputed in the backward pass: {}", fmt::join(plan.model->training->recompute, ", "));
 }
 
 std::optional<std::string> untrained_weights(const Plan& plan) {

@@ -24,7 +24,8 @@ struct ExportedPlan {
   std::vector<ExportedTensor> inputs;
   std::vector<ExportedTensor> parameters;  // as stored
   std::vector<ExportedTensor> states;      // under the parameter's name, or their own if layouts differ; no scalars
-  /// First results of forward contractions and lookups, once they are whole, under the operator's name.
+  /// First results of forward contractions and lookups, and of other operators before which the plan redistributes what
+  /// they read, once they are whole, under the operator's name.
   std::vector<ExportedTensor> constraints;
   std::vector<ExportedTensor> outputs;
 };
@@ -60,6 +61,8 @@ std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entrie
 /// What layouts do not say of a training step, which the user's program must do itself: "gradients are summed over 8
 /// micro-batches", "recomputed in the backward pass: layers.*".
 std::vector<std::string> left_to_the_program(const Plan& plan);
+/// "recomputed in the backward pass: layers.*"; nothing if nothing is.
+std::optional<std::string> recomputed_operators(const Plan& plan);
 /// Weights of two or more dimensions that a training step leaves as they are: "not trained: layers.*.attn.q.weight".
 std::optional<std::string> untrained_weights(const Plan& plan);
 

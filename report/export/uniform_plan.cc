@@ -140,7 +140,38 @@ GlobalDegrees nearest_degrees(const Plan& plan) {
   return degrees;
 }
 
-UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees) {
+std::vector<AxisRef> zero_replicas(const Plan& plan, const GlobalDegrees& degrees) {
+  const ParallelismPatterns patterns = find_parallelism_patterns(plan);
+  const std::vector<AxisRef>& sharded = degrees.zero == 3 ? patterns.gathered : patterns.states;
+  if (degrees.zero == 0 || sharded.empty() || !degrees.experts.empty()) return {};
+  std::vector<AxisRef> axes;
+  for (std::size_t axis = 0; axis < plan.mesh.axes().size(); ++axis) axes.push_back(plan.mesh.whole(axis));
+  for (const auto* others : {&degrees.tensor, &degrees.context, &sharded}) axes = without(std::move(axes), *others);
+  return axes;
+}
+
+bool keeps_gathered(const Plan& plan, GlobalDegrees degrees) {
+  if (degrees.zero < 3) return false;
+  const TensorVersions versions = tensor_versions(*plan.graph);
+  degrees.may_keep = degrees.must_keep = false;
+  const DegreesKind sharded(*plan.graph, versions, plan.mesh, degrees);
+  degrees.must_keep = true;
+  const DegreesKind gathered(*plan.graph, versions, plan.mesh, degrees);
+  Bytes kept_gathered = 0, kept_sharded = 0;
+  for (const VersionId id : versions.all.ids()) {
+    const TensorVersion& version = versions.all[id];
+    if (version.kind != TensorVersion::Kind::kKept) continue;
+    const TensorId stored = behind_casts(*plan.graph, version.tensor);
+    if (plan.graph->tensor(stored).kind != TensorKind::kParameter) continue;
+    const Bytes bytes = plan.graph->tensor(stored).type.bytes();
+    if (gathered.allows(id, plan.versions[id])) kept_gathered += bytes;
+    if (sharded.allows(id, plan.versions[id])) kept_sharded += bytes;
+  }
+  return kept_gathered > kept_sharded;
+}
+
+UniformPlan uniform_plan(const Plan& plan, GlobalDegrees degrees) {
+  degrees.reduces_wide = false;  // of types each framework tells itself
   UniformPlan uniform;
   uniform.tensor = num_pieces(degrees.tensor);
   uniform.context = num_pieces(degrees.context);

@@ -12,6 +12,13 @@ namespace shardplan {
 /// The degrees that most of the plan's operators and bytes follow.
 GlobalDegrees nearest_degrees(const Plan& plan);
 
+/// The axes of data parallelism over which most bytes of what ZeRO shards at the stage of `degrees` are replicated, as
+/// by hybrid sharding (HSDP): r, if weights are stored in 8 pieces over s on r=2, s=8.
+std::vector<AxisRef> zero_replicas(const Plan& plan, const GlobalDegrees& degrees);
+
+/// Whether most bytes of weights that ZeRO-3 gathers are kept so for the backward pass (reshard_after_forward: false).
+bool keeps_gathered(const Plan& plan, GlobalDegrees degrees);
+
 /// A plan with global degrees next to another plan: every weight and its operator are sharded into `tensor` pieces, the
 /// batch into `data`, the sequence into `context`. The product of the degrees is the number of devices.
 struct UniformPlan {
@@ -27,6 +34,6 @@ struct UniformPlan {
   std::vector<std::string> differences;
 };
 
-UniformPlan uniform_plan(const Plan& plan, const GlobalDegrees& degrees);
+UniformPlan uniform_plan(const Plan& plan, GlobalDegrees degrees);
 
 }  // namespace shardplan

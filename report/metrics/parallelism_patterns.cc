@@ -55,23 +55,6 @@ std::vector<AxisRef> sorted_cutting_axes(const TensorLayout& layout) {
   return axes;
 }
 
-/// The parts of `axes` that are in none of `others`.
-std::vector<AxisRef> without(std::vector<AxisRef> axes, const std::vector<AxisRef>& others) {
-  for (const AxisRef& other : others) {
-    std::vector<AxisRef> left;
-    for (const AxisRef& axis : axes) {
-      if (!overlaps(axis, other)) {
-        left.push_back(axis);
-      } else if (contains(axis, other)) {
-        left.push_back({axis.axis, axis.before, other.before / axis.before});
-        left.push_back({axis.axis, other.end(), axis.end() / other.end()});
-      }
-    }
-    axes = joined(left);  // drops empty parts
-  }
-  return axes;
-}
-
 bool is_weight(const GraphTensor& tensor) {
   return tensor.kind == TensorKind::kParameter && tensor.type.shape.size() >= 2;
 }
