@@ -48,6 +48,11 @@ std::vector<AxisRef> all_axes(const DeviceMesh& mesh) {
   return axes;
 }
 
+/// Said where attention cuts queries and keys over the same devices.
+constexpr char kNoRing[] =
+    "keys do not go around a ring of the devices that cut the queries: leave keys and values whole, and they are "
+    "gathered, or cut them over other devices";
+
 class Resolver {
  public:
   Resolver(const OperatorGraph& graph, const DeviceMesh& mesh, const std::vector<AxisRef>& pieces, UnevenCuts uneven)
@@ -115,11 +120,23 @@ class Resolver {
     strategy.factors = decided.axes;
     const std::string wrong = check_strategy(operation, strategy, mesh_);
     if (!wrong.empty()) {
-      fault(op.strategy->in_place, fmt::format("{}: {}", owner_of(op), wrong));
+      const bool is_ring = cuts_queries_and_keys(operation, [&](std::uint32_t s, std::uint32_t t) {
+        return std::ranges::any_of(decided.axes[t],
+                                   [&](const AxisRef& axis) { return !is_free(axis, decided.axes[s]); });
+      });
+      fault(op.strategy->in_place, fmt::format("{}: {}", owner_of(op), wrong), is_ring ? kNoRing : "");
       return;
     }
     result_.operators[id] = complete(operation, strategy, decided.is_decided);
     if (op.pass == Pass::kUpdate && op.parameter) store_states(id);
+  }
+
+  /// Whether `both` holds for the factors of the queries and the keys of an attention.
+  template <class Both>
+  static bool cuts_queries_and_keys(const Operation& operation, const Both& both) {
+    if (operation.type->role != OperatorRole::kAttention) return false;
+    const std::optional<std::uint32_t> queries = operation.rule.find("s"), keys = operation.rule.find("t");
+    return queries && keys && both(*queries, *keys);
   }
 
   /// Optimizer states are stored in the layouts in which the user's strategy gives them to the update.
@@ -349,9 +366,13 @@ class Resolver {
     if (product > devices || devices % product != 0) {
       std::string factors;
       for (const std::int64_t cut : matrix) factors += (factors.empty() ? "" : " x ") + std::to_string(cut);
+      const bool is_ring = cuts_queries_and_keys(graph_.operation(id), [&](std::uint32_t s, std::uint32_t t) {
+        return decided.cuts[s] > 1 && decided.cuts[s] == decided.cuts[t];
+      });
+      const char* const hint =
+          product < devices ? "the number of devices must be a multiple" : (is_ring ? kNoRing : "");
       fault(op.strategy->in_place,
-            fmt::format("{}: needs {} devices ({}), there are {}", owner_of(op), product, factors, devices),
-            product < devices ? "the number of devices must be a multiple" : "");
+            fmt::format("{}: needs {} devices ({}), there are {}", owner_of(op), product, factors, devices), hint);
       return false;
     }
     const std::optional<std::vector<std::vector<AxisRef>>> pieces = split_ranks(mesh_, matrix);

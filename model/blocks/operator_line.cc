@@ -57,10 +57,12 @@ std::optional<Attributes> read_attributes(const OperatorSyntax& op, const std::v
       known.insert(known.end(), own.begin(), own.end());
       const auto other = std::find_if(std::begin(kScriptWords), std::end(kScriptWords),
                                       [&](const auto& word) { return word.first == key.text; });
-      const bool is_other = other != std::end(kScriptWords);
+      const std::string_view other_word =
+          other != std::end(kScriptWords) ? other->second : other_recompute_word(key.text);
+      const bool is_other = !other_word.empty();
       const std::string nearest = is_other ? "" : nearest_name(key.text, known);
       std::string hint = own.empty() ? "" : fmt::format("attributes of {}: {}", op.type.text, fmt::join(own, ", "));
-      if (is_other) hint = other->second;
+      if (is_other) hint = other_word;
       faults.add(key.place,
                  fmt::format("{}: unknown key '{}'{}", name, key.text,
                              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)),

@@ -365,6 +365,17 @@ std::vector<std::string> key_names(const KeySpecs& specs) {
   return names;
 }
 
+std::string_view other_recompute_word(std::string_view key) {
+  if (key == "mp_comm_recompute") {
+    return "gather_again: true or false says whether what was gathered is gathered again in the backward pass";
+  }
+  if (key == "parallel_optimizer_comm_recompute") {
+    return "parallel: {zero: 3, reshard_after_forward: true or false} says whether weights are gathered again in the "
+           "backward pass";
+  }
+  return {};
+}
+
 void check_model_keys(const YamlDocument& document, const YamlNode& node, const KeySpecs& known, std::string_view where,
                       std::vector<Diagnostic>& faults) {
   std::size_t at = faults.size();
@@ -382,6 +393,8 @@ void check_model_keys(const YamlDocument& document, const YamlNode& node, const 
       hint = fmt::format("{} is a key of training", key);
     } else if (has(file_keys(), key) && !where.empty()) {
       hint = fmt::format("{} is a key of the file itself", key);
+    } else {
+      hint = other_recompute_word(key);
     }
   }
 }

@@ -70,6 +70,9 @@ const std::vector<std::string>& device_names();
 const std::vector<std::string>& gradient_types();
 const std::vector<std::string>& state_types();
 
+/// For options of MindSpore's Cell.recompute what says the same here; empty for other words.
+std::string_view other_recompute_word(std::string_view key);
+
 /// `check_keys`, and for a key of another section where it belongs: "zero is a key of parallel".
 void check_model_keys(const YamlDocument& document, const YamlNode& node, const KeySpecs& known, std::string_view where,
                       std::vector<Diagnostic>& faults);

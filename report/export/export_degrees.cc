@@ -170,10 +170,7 @@ std::vector<std::string> parts_of_layers(const std::vector<std::string>& names) 
   return parts;
 }
 
-std::vector<std::string> recomputed_parts(const Plan& plan) {
-  const TrainingOptions* const training = training_of(plan);
-  return training == nullptr ? std::vector<std::string>() : parts_of_layers(training->recompute);
-}
+std::vector<std::string> recomputed_parts(const Plan& plan) { return parts_of_layers(recomputed_names(plan)); }
 
 /// Says which parts of layers are meant, for frameworks that take whole layers or a selection of their own.
 void refuse_parts(std::vector<std::string> parts, std::string_view what, std::vector<std::string>& differences) {
@@ -319,7 +316,7 @@ ExportedText export_megatron(const Plan& plan, const ModelPlanner* planner) {
     if (training->mixed_precision == DataType::kBF16) options.emplace_back("--bf16");
     if (training->mixed_precision == DataType::kF16) options.emplace_back("--fp16");
     if (is_float8) options.emplace_back("--fp8-format hybrid --fp8-recipe tensorwise");
-    if (!training->recompute.empty()) {
+    if (!recomputed_names(plan).empty()) {
       options.emplace_back(recomputed_parts(plan).empty()
                                ? "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
                                : "--recompute-granularity selective");
@@ -391,7 +388,7 @@ ExportedText export_torchtitan(const Plan& plan, const ModelPlanner* planner) {
   }
   if (const TrainingOptions* const training = training_of(plan)) {
     if (training->clip_norm > 0) options.push_back(fmt::format("--training.max_norm {}", training->clip_norm));
-    if (!training->recompute.empty()) {
+    if (!recomputed_names(plan).empty()) {
       options.emplace_back(
           recomputed_parts(plan).empty()
               ? "--activation_checkpoint.mode full"

@@ -170,25 +170,56 @@ class ShardCall {
   const Strategy& strategy_;
 };
 
+/// Whether MindSpore's data_parallel runs the plan: everything is replicated but what has the batch. There each device
+/// reads its own rows, and gradients may be sums; semi_auto_parallel reads whole batches too.
+bool is_of_data_parallel_mode(const Plan& plan, const ExportedPlan& exported) {
+  const ParallelOptions& parallel = plan.model->parallel;
+  const bool sums_gradients = parallel.gradients_mean && !parallel.gradients_mean->value;
+  if (parallel.parallel_mode != ParallelMode::kDataParallel || (parallel.full_batch && !sums_gradients)) return false;
+  for (const GraphOperator& op : plan.graph->operators()) {
+    if (op.pass == Pass::kForward && !op.strategy->in.empty()) return false;
+  }
+  const auto is_whole = [](const ExportedTensor& tensor) { return num_shards(tensor.layout) == 1; };
+  const auto is_cut_by_rows = [&](const ExportedTensor& input) {
+    const std::int64_t shards = num_shards(input.layout);
+    return shards == 1 || (shards == plan.mesh.num_devices() && input.layout.dimensions[0].num_pieces() == shards &&
+                           unequal_pieces(input).empty());
+  };
+  return std::ranges::all_of(exported.parameters, is_whole) && std::ranges::all_of(exported.states, is_whole) &&
+         std::ranges::all_of(exported.inputs, is_cut_by_rows);
+}
+
 class MindSporeWriter {
  public:
   explicit MindSporeWriter(const Plan& plan)
-      : plan_(plan), exported_(exported_plan(plan)), axes_(exported_axes(plan, exported_)) {}
+      : plan_(plan),
+        exported_(exported_plan(plan)),
+        axes_(exported_axes(plan, exported_)),
+        is_data_parallel_(is_of_data_parallel_mode(plan, exported_)) {}
 
   ExportedText run() {
     const PythonMesh mesh = python_mesh(axes_);
     result_.text = python_comment(export_title(plan_));
     result_.text += kMindSporeHowTo;
-    result_.text += python_refusals(left_to_the_program(plan_), result_.cannot_say);
-    result_.text += fmt::format(
-        "import mindspore\n"
-        "from mindspore import Layout\n\n"
-        "layout = Layout({}, {})\n\n\n",
-        mesh.sizes, mesh.names);
-    write_context();
+    std::vector<std::string> left = left_to_the_program(plan_);
+    if (const auto recomputed = recomputed_operators(plan_)) std::erase(left, *recomputed);  // cells have a call for it
+    result_.text += python_refusals(left, result_.cannot_say);
+    result_.text += "import mindspore\n";
+    if (!is_data_parallel_) {
+      result_.text += fmt::format("from mindspore import Layout\n\nlayout = Layout({}, {})\n", mesh.sizes, mesh.names);
+    }
+    result_.text += "\n\n";
+    if (is_data_parallel_) {
+      write_data_parallel_context();
+    } else {
+      write_context();
+    }
     result_.text += "\n\ndef shard(net):\n";
-    write_calls();
-    write_stored();
+    if (!is_data_parallel_) {
+      write_shards();
+      write_stored();
+    }
+    write_recomputed();
     write_fusion_ids();
     result_.text += "    return net\n";
     return result_;
@@ -200,11 +231,38 @@ class MindSporeWriter {
     result_.cannot_say.push_back(what);
   }
 
-  void write_context() {
+  void begin_context() {
     result_.text += "def configure():\n";
-    if (!plan_.mesh.devices().empty()) {
-      refuse(fmt::format("the order of the devices {}; the rank table counts them",
-                         fmt::join(plan_.mesh.devices(), ", ")));
+    if (plan_.mesh.devices().empty()) return;
+    refuse(
+        fmt::format("the order of the devices {}; the rank table counts them", fmt::join(plan_.mesh.devices(), ", ")));
+  }
+
+  void write_data_parallel_context() {
+    begin_context();
+    const ParallelOptions& parallel = plan_.model->parallel;
+    if (parallel.full_batch) refuse("full_batch: true; in data_parallel each device reads its own rows");
+    const bool sums_gradients = parallel.gradients_mean && !parallel.gradients_mean->value;
+    const std::string fusion = comm_fusion_argument();
+    result_.text += fmt::format(
+        "    mindspore.set_auto_parallel_context(\n"
+        "        parallel_mode=\"data_parallel\",\n"
+        "        device_num={},\n"
+        "        gradients_mean={},\n"
+        "{}{}{}    )\n",
+        plan_.mesh.num_devices(), sums_gradients ? "False" : "True", broadcast_argument(), fusion,
+        gradient_and_file_arguments());
+  }
+
+  const char* broadcast_argument() const {
+    return plan_.program.broadcasts.empty() ? "" : "        parameter_broadcast=True,\n";
+  }
+
+  void write_context() {
+    begin_context();
+    const auto& gradients_mean = plan_.model->parallel.gradients_mean;
+    if (gradients_mean && !gradients_mean->value) {
+      refuse("gradients_mean: false; in semi_auto_parallel gradients are those of the mean loss");
     }
     std::vector<std::string> inputs;
     for (const ExportedTensor& tensor : exported_.inputs) {
@@ -231,16 +289,12 @@ class MindSporeWriter {
         "        enable_parallel_optimizer={},\n"
         "{}{}{}    )\n",
         plan_.mesh.num_devices(), has_all ? python_tuple(inputs) : python_text("full_batch"),
-        cuts_states ? "True" : "False", plan_.program.broadcasts.empty() ? "" : "        parameter_broadcast=True,\n",
-        comm_fusion_argument(), gradient_and_file_arguments());
+        cuts_states ? "True" : "False", broadcast_argument(), comm_fusion_argument(), gradient_and_file_arguments());
   }
 
   /// The model's options on gradients and strategy files.
   std::string gradient_and_file_arguments() {
     const ParallelOptions& parallel = plan_.model->parallel;
-    if (parallel.gradients_mean && !parallel.gradients_mean->value) {
-      refuse("gradients_mean: false; in semi_auto_parallel gradients are those of the mean loss");
-    }
     if (!parallel.strategy_load_file.value.empty()) {
       refuse(
           "strategy_ckpt_load_file: MindSpore's files are of another form; the strategies are those of shard() below");
@@ -289,7 +343,7 @@ class MindSporeWriter {
     }
   }
 
-  void write_calls() {
+  void write_shards() {
     std::map<std::string, const ExportedTensor*> wanted;
     for (const ExportedTensor& tensor : exported_.constraints) wanted.emplace(tensor.name, &tensor);
     std::vector<ExportedEntry> entries;
@@ -298,6 +352,18 @@ class MindSporeWriter {
       if (info.pass != Pass::kForward || info.is_inserted || is_border(*plan_.graph, op)) continue;
       entries.push_back(ShardCall(plan_, axes_, op).entry(wanted));
     }
+    write_calls(entries);
+  }
+
+  /// Cells keep what they return, and primitives nothing, as here.
+  void write_recomputed() {
+    std::vector<ExportedEntry> entries;
+    for (const std::string& scope : recomputed_scopes(*plan_.graph)) entries.push_back({scope, "recompute()", ""});
+    write_calls(entries);
+  }
+
+  /// A line for every entry, in loops over the copies of a repeat; or why there is none.
+  void write_calls(const std::vector<ExportedEntry>& entries) {
     std::string loop;  // the last line's loop: the name up to the last '*', and its indices
     for (const ExportedEntry& entry : fold_entries(entries)) {
       if (!entry.problem.empty()) {
@@ -354,6 +420,7 @@ class MindSporeWriter {
   const Plan& plan_;
   const ExportedPlan exported_;
   const RefinedAxes axes_;
+  const bool is_data_parallel_;
   ExportedText result_;
 };
 

@@ -14,6 +14,7 @@
 #include "graph/folded_names.h"
 #include "graph/weights.h"
 #include "layouts/layout_axes.h"
+#include "model/syntax/settings_table.h"
 #include "report/metrics/plan_metrics.h"
 
 namespace shardplan {
@@ -245,9 +246,41 @@ std::vector<std::string> left_to_the_program(const Plan& plan) {
   return result;
 }
 
+std::vector<std::string> recomputed_names(const Plan& plan) {
+  if (!plan.model || !plan.model->training) return {};
+  const std::vector<std::string>& listed = plan.model->training->recompute;
+  // A listed block may be one around what is marked.
+  const auto is_listed = [&](std::string_view scope) {
+    while (true) {
+      if (std::ranges::any_of(listed, [&](const auto& name) { return matches_name(name, scope); })) return true;
+      const std::size_t dot = scope.rfind('.');
+      if (dot == std::string_view::npos) return false;
+      scope = scope.substr(0, dot);
+    }
+  };
+  std::vector<ExportedEntry> others;
+  for (const std::string& scope : recomputed_scopes(*plan.graph)) {
+    if (!is_listed(scope)) others.push_back({scope, "", ""});
+  }
+  std::vector<std::string> names = listed;
+  for (const ExportedEntry& entry : fold_entries(others)) names.push_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> recomputed_scopes(const OperatorGraph& graph) {
+  std::vector<std::string> scopes;
+  std::set<std::string> known;
+  for (const GraphOperator& op : graph.operators()) {
+    if (op.pass != Pass::kForward || op.recompute_scope.empty()) continue;
+    if (known.insert(op.recompute_scope.str()).second) scopes.push_back(op.recompute_scope.str());
+  }
+  return scopes;
+}
+
 std::optional<std::string> recomputed_operators(const Plan& plan) {
-  if (!plan.model || !plan.model->training || plan.model->training->recompute.empty()) return std::nullopt;
-  return fmt::format("recomputed in the backward pass: {}", fmt::join(plan.model->training->recompute, ", "));
+  const std::vector<std::string> names = recomputed_names(plan);
+  if (names.empty()) return std::nullopt;
+  return fmt::format("recomputed in the backward pass: {}", fmt::join(names, ", "));
 }
 
 std::optional<std::string> untrained_weights(const Plan& plan) {

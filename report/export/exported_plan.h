@@ -61,6 +61,11 @@ std::vector<ExportedEntry> fold_entries(const std::vector<ExportedEntry>& entrie
 /// What layouts do not say of a training step, which the user's program must do itself: "gradients are summed over 8
 /// micro-batches", "recomputed in the backward pass: layers.*".
 std::vector<std::string> left_to_the_program(const Plan& plan);
+/// What is recomputed in the backward pass: the names that the training lists, then the blocks and operators that are
+/// marked otherwise, copies of a repeat joined.
+std::vector<std::string> recomputed_names(const Plan& plan);
+/// Each recomputed block or operator by its full name: "layers.0", "layers.1".
+std::vector<std::string> recomputed_scopes(const OperatorGraph& graph);
 /// "recomputed in the backward pass: layers.*"; nothing if nothing is.
 std::optional<std::string> recomputed_operators(const Plan& plan);
 /// Weights of two or more dimensions that a training step leaves as they are: "not trained: layers.*.attn.q.weight".

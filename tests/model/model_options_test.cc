@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/model/read_text.h"
+#include "tests/support/text.h"
 
 namespace shardplan {
 namespace {
@@ -226,6 +227,16 @@ TEST(ModelOptionsTest, OtherWordsOfMindSporesContextAreExplained) {
     EXPECT_EQ(found.find("unknown key"), std::string::npos) << found;
     EXPECT_EQ(found.find("error", found.find("error") + 1), std::string::npos) << "one error: " << found;
   }
+}
+
+/// Options of MindSpore's Cell.recompute, wherever they are written.
+TEST(ModelOptionsTest, OptionsOfRecomputationAreExplained) {
+  expect_has(faults_of_parallel("mp_comm_recompute: true"), "gather_again: true or false says whether");
+  expect_has(faults_of("shardplan: 1\ninputs: {x: [8]}\noperators: {a: {op: ReduceSum, in: x}}\nloss: a\n"
+                       "training: {optimizer: sgd, parallel_optimizer_comm_recompute: true}\n"),
+             "reshard_after_forward: true or false} says whether weights are gathered again");
+  expect_has(faults_of("shardplan: 1\ninputs: {x: [8]}\noperators: {a: {op: ReLU, in: x, mp_comm_recompute: true}}\n"),
+             "a: unknown key 'mp_comm_recompute'\n    gather_again: true or false says whether");
 }
 
 TEST(ModelOptionsTest, CommunicationFusionNeedsGradients) {

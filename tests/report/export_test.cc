@@ -368,6 +368,42 @@ parallel: {parallel_mode: data_parallel}
   }
 }
 
+/// Where a plan redistributes before an operator without weights, nothing but its own layout says so.
+TEST(ExportTest, LayoutsThatDoNotFollowFromOperandsAreConstraints) {
+  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
+inputs: {x: [64, 1024]}
+operators:
+  up:   {block: nn.Dense, in: x, out_channels: 4096}
+  act:  {op: ReLU, in: up}
+  more: {op: GeLU, in: act}
+  down: {block: nn.Dense, in: more, out_channels: 1024, has_bias: false}
+parallel: {parallel_mode: semi_auto_parallel, mesh: {dp: 2, mp: 4}}
+strategies:
+  up.matmul: {in_strategy: ((2, 1), (4, 1))}
+  up.bias_add: {in_strategy: ((8, 1), (1,))}
+  act: {in_strategy: ((1, 8),)}
+  more: {in_strategy: ((1, 8),)}
+  down.matmul: {in_strategy: ((2, 4), (1, 4))}
+)",
+                                                                   "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+  const std::string jax = export_plan(plan, "jax").text;
+  expect_has(jax, "    \"up.matmul\": S(\"dp\", \"mp\"),\n");
+  expect_has(jax, "    \"up.bias_add\": S((\"dp\", \"mp\"), None),\n");
+  expect_has(jax, "    \"act\": S(None, (\"dp\", \"mp\")),\n");
+  EXPECT_EQ(jax.find("\"more\""), std::string::npos) << "it follows from act";
+  const std::string dtensor = export_plan(plan, "dtensor").text;
+  expect_has(dtensor, "\"bias\": (Replicate(), Replicate())}, (Shard(0), Shard(0))),\n");
+  expect_has(dtensor, "    \"act\": Placed({}, (Shard(1), Shard(1))),\n");
+  const std::string shardy = export_plan(plan, "shardy").text;
+  expect_has(shardy, "@\"act\"(%x");
+  EXPECT_EQ(sdy_fault(shardy), "");
+  if (!has_python()) return;
+  for (const char* target : {"jax", "dtensor", "mindspore"}) {
+    EXPECT_TRUE(runs_in_python(plan, target, export_plan(plan, target).text)) << target;
+  }
+}
+
 /// Whole layers are recomputed by one option; of parts of them these frameworks have only a selection of their own.
 TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
   const auto exported = [](const char* names, const char* target) {
@@ -382,6 +418,26 @@ TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
   expect_has(exported("layers.*.norm.*", "megatron"), "recomputed: layers.*.norm.*\n");
   expect_has(exported("layers", "torchtitan"), "--activation_checkpoint.mode full\n");
   expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
+  expect_has(exported("layers.*", "deepspeed"), "#   recomputed in the backward pass: layers.*\n");
+  expect_has(exported("layers.*", "mindspore"), "        copy = net.layers[i]\n        copy.recompute()\n");
+  expect_has(exported("layers.*.gelu", "mindspore"), "        copy.gelu.recompute()\n");
+}
+
+/// A mark beside a block or operator is as good as its name in the list.
+TEST(ExportTest, RecomputedBlocksAreFoundWhereverTheyAreMarked) {
+  const auto model = std::make_shared<const Model>(
+      read_model_text(layered_model(", recompute: [layers.1]") +
+                          "cluster: dgx-a100\nstrategies: {layers.*.gelu: {recompute: true}, error: {recompute: true}}\n",
+                      "m.yaml"));
+  const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
+  expect_has(export_plan(plan, "jax").text,
+             "cannot be expressed: recomputed in the backward pass: layers.1, layers.*.gelu, error\n");
+  expect_has(export_plan(plan, "megatron").text, "  --recompute-granularity selective\n");
+  const ExportedText mindspore = export_plan(plan, "mindspore");
+  expect_has(mindspore.text, "    net.layers[1].recompute()\n");
+  expect_has(mindspore.text, "    for i in (0, 2):\n        copy = net.layers[i]\n        copy.gelu.recompute()\n");
+  expect_has(mindspore.text, "    net.error.recompute()\n");
+  EXPECT_TRUE(!has_python() || runs_in_python(plan, "mindspore", mindspore.text)) << mindspore.text;
 }
 
 /// Layouts say nothing of them, and no framework's options name weights that are not trained.
@@ -393,10 +449,12 @@ TEST(ExportTest, WhatIsLeftToTheProgramIsSaid) {
   constexpr char kUntrained[] = "not trained: layers.*.up.weight";
   for (const char* target : {"jax", "dtensor", "mindspore", "shardy"}) {
     const ExportedText exported = export_plan(plan, target);
-    for (const char* what :
-         {"gradients are summed over 2 micro-batches", "recomputed in the backward pass: layers.*", kUntrained}) {
-      expect_has(exported.text, fmt::format("cannot be expressed: {}\n", what));
-      EXPECT_EQ(std::ranges::count(exported.cannot_say, what), 1) << target;
+    constexpr char kRecomputed[] = "recomputed in the backward pass: layers.*";
+    for (const char* what : {"gradients are summed over 2 micro-batches", kRecomputed, kUntrained}) {
+      const bool is_called =
+          what == std::string_view(kRecomputed) && target == std::string("mindspore");  // Cell.recompute
+      EXPECT_EQ(std::ranges::count(exported.cannot_say, what), is_called ? 0 : 1) << target;
+      if (!is_called) expect_has(exported.text, fmt::format("cannot be expressed: {}\n", what));
     }
   }
   for (const char* target : {"megatron", "torchtitan", "deepspeed"}) {
@@ -515,8 +573,22 @@ parallel: {parallel_mode: data_parallel)" + parallel + "}\n",
       exported(", gradients_mean: false, gradient_fp32_sync: false, strategy_ckpt_save_file: s.json");
   expect_has(full.text, "        gradient_fp32_sync=False,\n");
   expect_has(full.text, "        strategy_ckpt_save_file=\"s.json\",\n");
-  expect_has(full.text, "    # cannot be expressed: gradients_mean: false;");
-  EXPECT_EQ(full.cannot_say.size(), 1U);
+  expect_has(full.text,
+             "        parallel_mode=\"data_parallel\",\n        device_num=8,\n        gradients_mean=False,\n");
+  EXPECT_TRUE(full.cannot_say.empty());
+  expect_has(plain.text, "        gradients_mean=True,\n");
+  expect_has(plain.text, "def shard(net):\n    return net\n");
+  // Whole batches are for semi_auto_parallel, sums of gradients for data_parallel: the sums are more than who slices.
+  const ExportedText whole = exported(", full_batch: true");
+  expect_has(whole.text, "        parallel_mode=\"semi_auto_parallel\",\n");
+  EXPECT_TRUE(whole.cannot_say.empty());
+  const ExportedText sums = exported(", full_batch: true, gradients_mean: false");
+  expect_has(sums.text, "        gradients_mean=False,\n");
+  EXPECT_EQ(sums.cannot_say,
+            std::vector<std::string>{"full_batch: true; in data_parallel each device reads its own rows"});
+  // Weights in pieces are not those of MindSpore's data_parallel.
+  const ExportedText sharded = exported(", zero: 3, gradients_mean: false");
+  expect_has(sharded.text, "    # cannot be expressed: gradients_mean: false;");
 }
 
 TEST(ExportTest, PlacedOperatorsAreCallsOfPlaceWhichOnlyMindSporeHas) {

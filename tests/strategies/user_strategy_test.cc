@@ -105,5 +105,31 @@ TEST(UserStrategyTest, FaultsAreThoseThatUsersKnow) {
   EXPECT_EQ(faults(", in_strategy: [[{pcie}, {}], [{}, {pcie}]]"), "fc: axis pcie is used twice|");
 }
 
+/// Ring attention cuts both over the same devices, and passes keys around.
+TEST(UserStrategyTest, QueriesAndKeysAreNotCutOverTheSameDevices) {
+  const auto fault_of = [](const std::string& entries) {
+    const Model model = read_model_text(
+        "shardplan: 1\nmodel: m\ninputs: {q: [1, 8, 64, 16], k: [1, 8, 64, 16], v: [1, 8, 64, 16]}\noperators:\n"
+        "  at: {op: FlashAttention, in: [q, k, v], out: [o, lse], in_strategy: " +
+            entries + "}\noutputs: [o]\n",
+        "m.yaml");
+    try {
+      resolve_user_strategies(model.graph, kPcieMesh, whole_axes());
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.diagnostics().size(), 1u);
+      return error.diagnostics()[0].message + "; " + error.diagnostics()[0].hint;
+    }
+    return std::string("none");
+  };
+  const std::string hint =
+      "; keys do not go around a ring of the devices that cut the queries: leave keys and values whole, and they are "
+      "gathered, or cut them over other devices";
+  EXPECT_EQ(fault_of(R"(["[{}, {}, {hccs}, {}]", "[{}, {}, {hccs}, {}]", "[{}, {}, {hccs}, {}]"])"),
+            "at: axis hccs is used twice" + hint);
+  EXPECT_EQ(fault_of("[[1, 1, 4, 1], [1, 1, 4, 1], [1, 1, 4, 1]]"), "at: needs 16 devices (4 x 4), there are 8" + hint);
+  EXPECT_EQ(fault_of("[[1, 1, 4, 1], [1, 1, 1, 1], [1, 1, 1, 1]]"), "none");
+  EXPECT_EQ(fault_of(R"(["[{}, {}, {hccs}, {}]", "[{}, {}, {pcie}, {}]", "[{}, {}, {pcie}, {}]"])"), "none");
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -141,6 +141,12 @@ def check_mindspore():
     plan.configure()
     check(mindspore.CONTEXT["device_num"] == expected.NUM_DEVICES, "device_num")
     check(plan.shard(net) is net, "shard gives the net back")
+    if mindspore.CONTEXT["parallel_mode"] == "data_parallel":
+        for name, operands in expected.OPERANDS.items():
+            cuts = [[n for n in pieces if n != 1] for pieces in operands]
+            check(all(cut in ([], [expected.NUM_DEVICES]) for cut in cuts), name, "is not data parallel", operands)
+            check(cells[name].in_strategy is None, name, "has a strategy, which data_parallel ignores")
+        return
     sharded = {name: cell for name, cell in cells.items() if cell.in_strategy is not None}
     for name, operands in expected.OPERANDS.items():
         if said(name, sharded):

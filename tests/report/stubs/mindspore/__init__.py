@@ -70,3 +70,7 @@ class Primitive:
             raise ValueError("out_strategy without in_strategy")
         self.in_strategy, self.out_strategy = in_strategy, out_strategy
         return self
+
+    def recompute(self, mode=True):
+        self.is_recomputed = mode
+        return self
