@@ -1,3 +1,5 @@
+// Most of a plan decides what degrees are nearest to it: products by their work, what is stored by its bytes. The rest
+// differs from them, which is told operator by operator and tensor by tensor, by the rule that also plans such degrees.
 #include "report/export/uniform_plan.h"
 
 #include <fmt/format.h>

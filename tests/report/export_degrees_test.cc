@@ -208,41 +208,6 @@ TEST(ExportDegreesTest, TorchtitanShardsInGroupsAndKeepsWeights) {
   expect_has(kept.text, "  --parallelism.fsdp_reshard_after_forward never\n");
 }
 
-/// Most states are whole on every device, but then the rest would have to be, too, and that does not fit.
-TEST(ExportDegreesTest, TheNearestStageThatFitsIsTaken) {
-  const auto model = std::make_shared<const Model>(read_model_text(R"(shardplan: 1
-dims: {B: 64, H: 1024}
-inputs: {x: [B, H]}
-operators:
-  a:    {block: nn.Dense, in: x, out_channels: H, has_bias: false}
-  b:    {block: nn.Dense, in: a, out_channels: H, has_bias: false}
-  c:    {block: nn.Dense, in: b, out_channels: H, has_bias: false}
-  d:    {block: nn.Dense, in: c, out_channels: H, has_bias: false}
-  e:    {block: nn.Dense, in: d, out_channels: H, has_bias: false}
-  loss: {op: ReduceMean, in: e}
-loss: loss
-training: {optimizer: adamw}
-parallel: {parallel_mode: semi_auto_parallel}
-strategies: {a.weight: {state_strategy: "[{nvlink}, {}]"}, b.weight: {state_strategy: "[{nvlink}, {}]"}}
-)",
-                                                                   "m.yaml"));
-  const auto exported = [&](Bytes capacity) {
-    PlanOptions options;
-    options.capacity = capacity;
-    const ModelPlanner planner(model, read_cluster("dgx-h100"), options);
-    const Plan plan = planner.plan(Level::kRatio, "auto");
-    EXPECT_TRUE(plan.fits());
-    EXPECT_EQ(nearest_degrees(plan).zero, 0);
-    return export_plan(plan, "deepspeed", &planner);
-  };
-  const ExportedText roomy = exported(Bytes{1} << 30);
-  expect_has(roomy.nearest, "data 8 x tensor 1, takes ");
-  expect_has(roomy.text, "\"stage\": 0,");
-  const ExportedText tight = exported(Bytes{78} << 20);
-  expect_has(tight.nearest, "data 8 x tensor 1, ZeRO-2, takes ");
-  expect_has(tight.text, "\"stage\": 2,");
-}
-
 TEST(ExportDegreesTest, ClippingIsAnOption) {
   const ModelPlanner planner = planner_of_products(", clip_norm: 0.5", "parallel_mode: data_parallel");
   const Plan plan = planner.plan(Level::kRatio, "auto");
