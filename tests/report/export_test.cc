@@ -354,7 +354,7 @@ operators:
   loss: {op: ReduceSum, in: up}
 loss: loss
 training: {optimizer: sgd}
-parallel: {parallel_mode: data_parallel}
+parallel: {parallel_mode: semi_auto_parallel}
 )",
                                                                    "m.yaml"));
   const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
@@ -495,7 +495,7 @@ operators:
   loss: {op: Add, in: [m, n]}
 loss: loss
 training: {optimizer: adamw}
-parallel: {parallel_mode: data_parallel}
+parallel: {parallel_mode: semi_auto_parallel}
 )",
                                                                    "m.yaml"));
   const Plan plan = ModelPlanner(model, read_cluster("ascend-910"), {}).plan(Level::kRatio, "auto");
