@@ -1,11 +1,13 @@
 // Which plan of a framework's kind is written for a plan that is not of it, and what that costs. The nearest one has the
 // degrees that most of the plan follows. It may need more memory than the plan, which shards the rest as no framework
-// does; then the next stage of ZeRO that fits is nearest, since it only changes where states and weights are stored.
+// does; then the next form of ZeRO that fits is nearest, since it only changes where states and weights are stored.
 #include "report/export/nearest_kind.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/units.h"
 #include "report/export/kept_types.h"
@@ -33,7 +35,7 @@ std::string faster_text(const KindCost& nearest, const std::vector<GlobalDegrees
 }  // namespace
 
 const KindCost& KindCosts::of(const GlobalDegrees& degrees) {
-  const auto [found, is_new] = known_.try_emplace({degrees.zero, degrees.must_keep});
+  const auto [found, is_new] = known_.try_emplace({degrees.zero, degrees.must_keep, !degrees.replicas.empty()});
   KindCost& cost = found->second;
   if (!is_new) return cost;
   const std::optional<Plan> best = planner_.plan_of_degrees(plan_, degrees, &cost.why);
@@ -66,12 +68,20 @@ std::vector<GlobalDegrees> other_stages(const Plan& plan, const GlobalDegrees& d
     others.push_back(degrees);
     others.back().zero = zero;
     others.back().must_keep = false;
+    others.back().replicas.clear();
   }
   return others;
 }
 
 void take_fitting(GlobalDegrees& degrees, std::vector<GlobalDegrees>& others, KindCosts& costs) {
   if (others.empty() || uniform_plan(costs.plan(), degrees).differences.empty() || costs.of(degrees).is_found) return;
+  GlobalDegrees leaner = degrees;
+  leaner.must_keep = false;
+  if (!costs.of(leaner).is_found) leaner.replicas.clear();
+  if (costs.of(leaner).is_found) {
+    degrees = std::move(leaner);
+    return;
+  }
   const auto fits = [&](const GlobalDegrees& other) { return other.zero > degrees.zero && costs.of(other).is_found; };
   std::ranges::sort(others, {}, &GlobalDegrees::zero);
   const auto found = std::ranges::find_if(others, fits);

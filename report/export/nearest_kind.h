@@ -1,9 +1,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "planner/model_planner.h"
@@ -22,7 +21,7 @@ struct KindCost {
   std::string why;             // there is none
 };
 
-/// The costs of the plans of some degrees at several stages of ZeRO, each planned once.
+/// The costs of the plans of some degrees with several forms of ZeRO, each planned once.
 class KindCosts {
  public:
   KindCosts(const Plan& plan, const ModelPlanner& planner) : plan_(plan), planner_(planner) {}
@@ -32,17 +31,17 @@ class KindCosts {
  private:
   const Plan& plan_;
   const ModelPlanner& planner_;
-  std::map<std::pair<int, bool>, KindCost> known_;  // by stage, and whether gathered weights are kept
+  std::map<std::tuple<int, bool, bool>, KindCost> known_;  // by stage, whether gathered weights are kept, and in copies
 };
 
 /// "data 2 x tensor 4, sequence parallel, ZeRO-1".
 std::string degrees_text(const UniformPlan& uniform, const GlobalDegrees& degrees);
 
-/// The degrees at the other ZeRO stages. Without micro-batches the first two are one.
+/// The degrees at the other ZeRO stages, each over all devices. Without micro-batches the first two are one.
 std::vector<GlobalDegrees> other_stages(const Plan& plan, const GlobalDegrees& degrees, std::vector<int> stages);
 
-/// `degrees`; or, if no plan of theirs fits, one of `others`: of the lowest higher stage of ZeRO at which one does.
-/// These change places.
+/// `degrees`; or, if no plan of theirs fits, the first that does of: without gathered weights kept; without copies of what
+/// ZeRO shards; at the next stages of ZeRO among `others`, with one of which it then changes places.
 void take_fitting(GlobalDegrees& degrees, std::vector<GlobalDegrees>& others, KindCosts& costs);
 
 /// "takes 58.1 ms a step and 5.2 GiB at level 2, this plan 50.6 ms and 4.0 GiB", or why the nearest plan cannot be run;

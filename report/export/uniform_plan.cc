@@ -127,6 +127,19 @@ std::vector<std::vector<ExportedEntry>> tensors_that_differ(const Plan& plan, co
   return {stored, states, kept};
 }
 
+/// The bytes of weights and states that are stored, or kept for the backward pass, as the degrees want them.
+Bytes bytes_of_kind(const Plan& plan, const TensorVersions& versions, const GlobalDegrees& degrees,
+                    TensorVersion::Kind version_kind) {
+  const DegreesKind kind(*plan.graph, versions, plan.mesh, degrees);
+  Bytes bytes = 0;
+  for (const VersionId id : versions.all.ids()) {
+    if (versions.all[id].kind != version_kind || !kind.allows(id, plan.versions[id])) continue;
+    const GraphTensor& stored = plan.graph->tensor(behind_casts(*plan.graph, versions.all[id].tensor));
+    if (stored.kind == TensorKind::kParameter || stored.kind == TensorKind::kState) bytes += stored.type.bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 GlobalDegrees nearest_degrees(const Plan& plan) {
@@ -142,13 +155,18 @@ GlobalDegrees nearest_degrees(const Plan& plan) {
   return degrees;
 }
 
-std::vector<AxisRef> zero_replicas(const Plan& plan, const GlobalDegrees& degrees) {
+std::vector<AxisRef> zero_replicas(const Plan& plan, GlobalDegrees degrees) {
   const ParallelismPatterns patterns = find_parallelism_patterns(plan);
   const std::vector<AxisRef>& sharded = degrees.zero == 3 ? patterns.gathered : patterns.states;
   if (degrees.zero == 0 || sharded.empty() || !degrees.experts.empty()) return {};
   std::vector<AxisRef> axes;
   for (std::size_t axis = 0; axis < plan.mesh.axes().size(); ++axis) axes.push_back(plan.mesh.whole(axis));
-  for (const auto* others : {&degrees.tensor, &degrees.context, &sharded}) axes = without(std::move(axes), *others);
+  axes = without(without(without(std::move(axes), degrees.tensor), degrees.context), sharded);
+  const TensorVersions versions = tensor_versions(*plan.graph);
+  degrees.replicas.clear();
+  const Bytes everywhere = bytes_of_kind(plan, versions, degrees, TensorVersion::Kind::kStored);
+  degrees.replicas = axes;
+  if (bytes_of_kind(plan, versions, degrees, TensorVersion::Kind::kStored) <= everywhere) return {};
   return axes;
 }
 
@@ -156,20 +174,9 @@ bool keeps_gathered(const Plan& plan, GlobalDegrees degrees) {
   if (degrees.zero < 3) return false;
   const TensorVersions versions = tensor_versions(*plan.graph);
   degrees.may_keep = degrees.must_keep = false;
-  const DegreesKind sharded(*plan.graph, versions, plan.mesh, degrees);
+  const Bytes sharded = bytes_of_kind(plan, versions, degrees, TensorVersion::Kind::kKept);
   degrees.must_keep = true;
-  const DegreesKind gathered(*plan.graph, versions, plan.mesh, degrees);
-  Bytes kept_gathered = 0, kept_sharded = 0;
-  for (const VersionId id : versions.all.ids()) {
-    const TensorVersion& version = versions.all[id];
-    if (version.kind != TensorVersion::Kind::kKept) continue;
-    const TensorId stored = behind_casts(*plan.graph, version.tensor);
-    if (plan.graph->tensor(stored).kind != TensorKind::kParameter) continue;
-    const Bytes bytes = plan.graph->tensor(stored).type.bytes();
-    if (gathered.allows(id, plan.versions[id])) kept_gathered += bytes;
-    if (sharded.allows(id, plan.versions[id])) kept_sharded += bytes;
-  }
-  return kept_gathered > kept_sharded;
+  return bytes_of_kind(plan, versions, degrees, TensorVersion::Kind::kKept) > sharded;
 }
 
 UniformPlan uniform_plan(const Plan& plan, GlobalDegrees degrees) {

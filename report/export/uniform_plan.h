@@ -12,9 +12,10 @@ namespace shardplan {
 /// The degrees that most of the plan's operators and bytes follow.
 GlobalDegrees nearest_degrees(const Plan& plan);
 
-/// The axes of data parallelism over which most bytes of what ZeRO shards at the stage of `degrees` are replicated, as
-/// by hybrid sharding (HSDP): r, if weights are stored in 8 pieces over s on r=2, s=8.
-std::vector<AxisRef> zero_replicas(const Plan& plan, const GlobalDegrees& degrees);
+/// The axes of data parallelism over which what ZeRO shards at the stage of `degrees` is replicated, as by hybrid
+/// sharding (HSDP): r, if weights are stored in 8 pieces over s on r=2, s=8. Empty unless more bytes are so stored than
+/// over all devices.
+std::vector<AxisRef> zero_replicas(const Plan& plan, GlobalDegrees degrees);
 
 /// Whether most bytes of weights that ZeRO-3 gathers are kept so for the backward pass (reshard_after_forward: false).
 bool keeps_gathered(const Plan& plan, GlobalDegrees degrees);

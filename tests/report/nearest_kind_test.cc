@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/units.h"
 #include "model/read_model.h"
 #include "report/export/export.h"
@@ -60,6 +63,36 @@ TEST(NearestKindTest, TheNextStageThatFitsIsTaken) {
                fmt::format("data 8 x tensor 1{}, takes {} a step and {}", stage, format_time(costs.of(degrees).step),
                            format_bytes(costs.of(degrees).peak)));
     expect_has(exported.text, fmt::format("\"stage\": {},", degrees.zero));
+  }
+}
+
+/// What needs more memory for its own sake is left out first.
+TEST(NearestKindTest, CopiesAndKeptWeightsAreLeftOutWhereTheyDoNotFit) {
+  const ModelPlanner roomy = planner_with(kRoomy);
+  const Plan plan = roomy.plan(Level::kRatio, "auto");
+  GlobalDegrees nearest = nearest_degrees(plan);
+  nearest.zero = 3;
+  nearest.must_keep = true;
+  nearest.replicas = {AxisRef{0, 1, 4}};
+  GlobalDegrees sharded = nearest, everywhere = nearest;
+  sharded.must_keep = everywhere.must_keep = false;
+  everywhere.replicas.clear();
+  const GlobalDegrees in_order[] = {nearest, sharded, everywhere};
+  for (const GlobalDegrees& roomiest : in_order) {
+    const Bytes capacity = KindCosts(plan, roomy).of(roomiest).peak;
+    SCOPED_TRACE(format_bytes(capacity));
+    const ModelPlanner tight = planner_with(capacity);
+    KindCosts costs(plan, tight);
+    const auto* const first =
+        std::ranges::find_if(in_order, [&](const GlobalDegrees& degrees) { return costs.of(degrees).is_found; });
+    ASSERT_NE(first, std::end(in_order));
+    GlobalDegrees taken = nearest;
+    std::vector<GlobalDegrees> others = other_stages(plan, taken, {0, 2, 3});
+    EXPECT_TRUE(others[0].replicas.empty() && !others[0].must_keep);
+    take_fitting(taken, others, costs);
+    EXPECT_EQ(taken.zero, 3);
+    EXPECT_EQ(taken.must_keep, first->must_keep);
+    EXPECT_EQ(taken.replicas, first->replicas);
   }
 }
 
