@@ -36,7 +36,8 @@ std::vector<const ProgramValue*> whole_values(const Plan& plan) {
 bool is_laid_out_anew(const Plan& plan, OperatorId id, const std::vector<const ProgramValue*>& whole) {
   const OperatorGraph& graph = *plan.graph;
   const GraphOperator& op = graph.operators()[id];
-  if (op.is_inserted || is_border(graph, id)) return false;
+  const bool is_scalar = graph.tensor(op.results[0]).type.shape.empty();
+  if (is_scalar || op.is_inserted || is_border(graph, id)) return false;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const ProgramValue* const value = whole[op.operands[i].value()];
     const bool is_parameter = graph.tensor(behind_casts(graph, op.operands[i])).kind == TensorKind::kParameter;

@@ -11,6 +11,7 @@
 #include "report/export/kept_types.h"
 #include "report/export/uniform_plan.h"
 #include "tests/support/hand_plan.h"
+#include "tests/support/marked_model.h"
 #include "tests/support/text.h"
 
 namespace shardplan {
@@ -206,6 +207,25 @@ TEST(ExportDegreesTest, TorchtitanShardsInGroupsAndKeepsWeights) {
   const ExportedText kept = export_plan(keeping.plan(Level::kRatio, "auto"), "torchtitan", &keeping);
   expect_has(kept.text, "# The plan is of this kind: data 8 x tensor 1, ZeRO-3, weights kept gathered.\n");
   expect_has(kept.text, "  --parallelism.fsdp_reshard_after_forward never\n");
+}
+
+/// Whole layers are recomputed by one option; of parts of them these frameworks have only a selection of their own.
+TEST(ExportDegreesTest, RecomputedPartsOfLayersAreSaid) {
+  const auto exported = [](const char* names, const char* target) {
+    const auto model = std::make_shared<const Model>(
+        read_model_text(layered_model(fmt::format(", recompute: [{}]", names)) + "cluster: dgx-a100\n", "m.yaml"));
+    return export_plan(ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto"), target).text;
+  };
+  const char* const parts = "layers.*.gelu, layers.*.drop, layers.*.norm, layers.*.up";
+  expect_has(exported("layers.*", "megatron"), "--recompute-granularity full ");
+  expect_has(exported(parts, "megatron"), "--recompute-granularity selective\n");
+  expect_has(exported(parts, "megatron"), "recomputed: layers.*.gelu, layers.*.drop, layers.*.norm and 1 more\n");
+  expect_has(exported("layers.*.norm.*", "megatron"), "recomputed: layers.*.norm.*\n");
+  expect_has(exported("layers", "torchtitan"), "--activation_checkpoint.mode full\n");
+  expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
+  expect_has(exported("layers.*", "deepspeed"), "#   recomputed in the backward pass: layers.*\n");
+  expect_has(exported("layers.*", "mindspore"), "        copy = net.layers[i]\n        copy.recompute()\n");
+  expect_has(exported("layers.*.gelu", "mindspore"), "        copy.gelu.recompute()\n");
 }
 
 TEST(ExportDegreesTest, ClippingIsAnOption) {

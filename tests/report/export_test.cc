@@ -404,31 +404,12 @@ strategies:
   }
 }
 
-/// Whole layers are recomputed by one option; of parts of them these frameworks have only a selection of their own.
-TEST(ExportTest, RecomputedPartsOfLayersAreSaid) {
-  const auto exported = [](const char* names, const char* target) {
-    const auto model = std::make_shared<const Model>(
-        read_model_text(layered_model(fmt::format(", recompute: [{}]", names)) + "cluster: dgx-a100\n", "m.yaml"));
-    return export_plan(ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto"), target).text;
-  };
-  const char* const parts = "layers.*.gelu, layers.*.drop, layers.*.norm, layers.*.up";
-  expect_has(exported("layers.*", "megatron"), "--recompute-granularity full ");
-  expect_has(exported(parts, "megatron"), "--recompute-granularity selective\n");
-  expect_has(exported(parts, "megatron"), "recomputed: layers.*.gelu, layers.*.drop, layers.*.norm and 1 more\n");
-  expect_has(exported("layers.*.norm.*", "megatron"), "recomputed: layers.*.norm.*\n");
-  expect_has(exported("layers", "torchtitan"), "--activation_checkpoint.mode full\n");
-  expect_has(exported(parts, "torchtitan"), "--activation_checkpoint.mode selective ");
-  expect_has(exported("layers.*", "deepspeed"), "#   recomputed in the backward pass: layers.*\n");
-  expect_has(exported("layers.*", "mindspore"), "        copy = net.layers[i]\n        copy.recompute()\n");
-  expect_has(exported("layers.*.gelu", "mindspore"), "        copy.gelu.recompute()\n");
-}
-
 /// A mark beside a block or operator is as good as its name in the list.
 TEST(ExportTest, RecomputedBlocksAreFoundWhereverTheyAreMarked) {
-  const auto model = std::make_shared<const Model>(
-      read_model_text(layered_model(", recompute: [layers.1]") +
-                          "cluster: dgx-a100\nstrategies: {layers.*.gelu: {recompute: true}, error: {recompute: true}}\n",
-                      "m.yaml"));
+  const auto model = std::make_shared<const Model>(read_model_text(
+      layered_model(", recompute: [layers.1]") +
+          "cluster: dgx-a100\nstrategies: {layers.*.gelu: {recompute: true}, error: {recompute: true}}\n",
+      "m.yaml"));
   const Plan plan = ModelPlanner(model, read_cluster("dgx-a100"), {}).plan(Level::kRatio, "auto");
   expect_has(export_plan(plan, "jax").text,
              "cannot be expressed: recomputed in the backward pass: layers.1, layers.*.gelu, error\n");
