@@ -207,25 +207,8 @@ class Parser {
       advance();
       const std::uint32_t low = four_digits();
       code = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
-    } else if (code >= 0xd800 && code < 0xe000) {
-      code = 0xfffd;
     }
-    const auto add = [&](std::uint32_t byte) { result += static_cast<char>(byte); };
-    if (code < 0x80) {
-      add(code);
-    } else if (code < 0x800) {
-      add(0xc0 | code >> 6);
-      add(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-      add(0xe0 | code >> 12);
-      add(0x80 | (code >> 6 & 0x3f));
-      add(0x80 | (code & 0x3f));
-    } else {
-      add(0xf0 | code >> 18);
-      add(0x80 | (code >> 12 & 0x3f));
-      add(0x80 | (code >> 6 & 0x3f));
-      add(0x80 | (code & 0x3f));
-    }
+    append_utf8(result, code);
   }
 
   const std::string& text_;

@@ -1,7 +1,5 @@
 #include "base/utf8.h"
 
-#include <cstdint>
-
 namespace shardplan {
 
 std::size_t utf8_length(std::string_view text, std::size_t at) {
@@ -19,6 +17,26 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   }
   is_right = is_right && (length < 3 || code >= 0x800) && (length < 4 || (code >= 0x10000 && code < 0x110000));
   return is_right && (code < 0xd800 || code >= 0xe000) ? length : 0;
+}
+
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code >= 0xd800 && code < 0xe000) code = 0xfffd;
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xc0 | code >> 6);
+    add(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    add(0xe0 | code >> 12);
+    add(0x80 | (code >> 6 & 0x3f));
+    add(0x80 | (code & 0x3f));
+  } else {
+    add(0xf0 | code >> 18);
+    add(0x80 | (code >> 12 & 0x3f));
+    add(0x80 | (code >> 6 & 0x3f));
+    add(0x80 | (code & 0x3f));
+  }
 }
 
 bool is_control(std::string_view text, std::size_t at) {

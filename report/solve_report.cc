@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_text.h"
+#include "solver/first_choice.h"
 
 namespace shardplan {
 namespace {
@@ -15,13 +17,33 @@ double gap_percent(std::int64_t cost, std::int64_t bound) {
   return bound > 0 ? 100.0 * static_cast<double>(cost - bound) / static_cast<double>(bound) : 100;
 }
 
-double rounded(double value, double step) { return std::round(value / step) * step; }
+/// To so many parts of one; division gives the nearest number, which prints without further digits.
+double rounded(double value, double parts) { return std::round(value * parts) / parts; }
 
-std::int64_t figure(const StageStatistics& stage, std::string_view name) {
+std::optional<std::int64_t> figure(const StageStatistics& stage, std::string_view name) {
   for (const auto& [key, value] : stage.figures) {
     if (key == name) return value;
   }
-  return 0;
+  return std::nullopt;
+}
+
+/// Presolve gives no figures of a core that it did not come to.
+std::string text_of_presolve(const StageStatistics& stage) {
+  const std::optional<std::int64_t> nodes = figure(stage, "core nodes");
+  return nodes ? fmt::format(", presolve {} nodes {} edges", *nodes, figure(stage, "core edges").value_or(0)) : "";
+}
+
+/// Why no choice is feasible.
+std::string text_of_infeasible(const StrategyProblem& problem) {
+  const Evaluation least = evaluate(problem, least_bytes_choice(problem, {}));
+  if (least.worst_excess > 0) {
+    return fmt::format("# no choice is feasible: the least usages exceed the limit by {}\n", least.worst_excess);
+  }
+  return "# no choice is feasible: each one that fits in memory has a cost of 2^58 or more, which is forbidden\n";
+}
+
+std::string text_of_limit(Limit limit) {
+  return limit == Limit::kInterrupted ? "interrupted" : fmt::format("the {} limit was reached", to_string(limit));
 }
 
 }  // namespace
@@ -46,10 +68,10 @@ std::string solve_json(const StrategyProblem& problem, const SolveSettings& sett
   document["status"] = to_string(result.status);
   document["cost"] = result.choice ? Json(result.cost) : Json();
   document["bound"] = result.lower_bound;
-  document["gap"] = result.choice ? Json(rounded(gap_percent(result.cost, result.lower_bound) / 100, 1e-6)) : Json();
+  document["gap"] = result.choice ? Json(rounded(gap_percent(result.cost, result.lower_bound) / 100, 1e6)) : Json();
   if (result.choice) {
     document["found_by"] = result.found_by;
-    document["seconds_to_best"] = rounded(result.seconds_to_best, 1e-3);
+    document["seconds_to_best"] = rounded(result.seconds_to_best, 1e3);
   }
   document["statistics"] = Json::object();
   for (const StageStatistics& stage : result.statistics) {
@@ -77,19 +99,38 @@ std::string solve_statistics(const PlanResult& result) {
 std::string SolveProgress::lines(const SearchProgress& progress, double seconds) {
   std::string text;
   if (progress.stage != nullptr && progress.stage->stage == "presolve") {
-    text = fmt::format("# read {} nodes {} edges, presolve {} nodes {} edges, t {:.1f}\n", nodes_, edges_,
-                       figure(*progress.stage, "core nodes"), figure(*progress.stage, "core edges"), seconds);
+    text = fmt::format("# read {} nodes {} edges{}, t {:.1f}\n", nodes_, edges_, text_of_presolve(*progress.stage),
+                       seconds);
   }
-  if (!progress.cost) return text;
-  const bool is_better = progress.cost != shown_cost_;
-  const bool is_new_bound = progress.lower_bound != shown_bound_;
-  const bool is_proven = *progress.cost == progress.lower_bound;
+  if (progress.cost && (!cost_ || *progress.cost < *cost_)) cost_ = progress.cost;
+  bound_ = std::max(bound_, progress.lower_bound);
+  if (!cost_) return text;
+  const bool is_better = cost_ != shown_cost_;
+  const bool is_new_bound = bound_ != shown_bound_;
+  const bool is_proven = *cost_ == bound_;
   if (!is_better && !(is_new_bound && (is_proven || seconds >= shown_at_ + 1))) return text;
-  shown_cost_ = progress.cost;
-  shown_bound_ = progress.lower_bound;
+  return text + figures(seconds);
+}
+
+std::string SolveProgress::last_line(const StrategyProblem& problem, const PlanResult& result, double seconds) {
+  if (result.status == PlanStatus::kInfeasible) return text_of_infeasible(problem);
+  if (!result.choice) {
+    const std::string reason = result.stopped_by         ? text_of_limit(*result.stopped_by)
+                               : result.obstacle.empty() ? "the search ended without one"
+                                                         : result.obstacle;
+    return fmt::format("# no choice was found: {}, t {:.1f}\n", reason, seconds);
+  }
+  cost_ = result.cost;
+  bound_ = result.lower_bound;
+  return cost_ == shown_cost_ && bound_ == shown_bound_ ? "" : figures(seconds);
+}
+
+std::string SolveProgress::figures(double seconds) {
+  shown_cost_ = cost_;
+  shown_bound_ = bound_;
   shown_at_ = seconds;
-  return text + fmt::format("# cost {} bound {} gap {:.2f}% t {:.1f}{}\n", *shown_cost_, shown_bound_,
-                            gap_percent(*shown_cost_, shown_bound_), shown_at_, is_proven ? " optimal" : "");
+  return fmt::format("# cost {} bound {} gap {:.2f}% t {:.1f}{}\n", *cost_, bound_, gap_percent(*cost_, bound_),
+                     seconds, *cost_ == bound_ ? " optimal" : "");
 }
 
 }  // namespace shardplan

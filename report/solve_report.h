@@ -33,12 +33,16 @@ class SolveProgress {
   SolveProgress(std::size_t nodes, std::size_t edges) : nodes_(nodes), edges_(edges) {}
   /// Empty if there is nothing to report. `seconds` since the start.
   std::string lines(const SearchProgress& progress, double seconds);
+  /// The last line: the answer's figures, if they are not those of the line before, or why there is no answer.
+  std::string last_line(const StrategyProblem& problem, const PlanResult& result, double seconds);
 
  private:
+  std::string figures(double seconds);
+
   std::size_t nodes_;
   std::size_t edges_;
-  std::optional<std::int64_t> shown_cost_;
-  std::int64_t shown_bound_ = 0;
+  std::optional<std::int64_t> cost_, shown_cost_;
+  std::int64_t bound_ = 0, shown_bound_ = 0;
   double shown_at_ = 0;
 };
 

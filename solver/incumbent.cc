@@ -49,6 +49,7 @@ PlanResult Incumbent::result(std::optional<Limit> limit) const {
   }
   const bool is_proven = result.status == PlanStatus::kOptimal || result.status == PlanStatus::kInfeasible;
   result.stopped_by = is_proven ? std::nullopt : limit;
+  if (result.status != PlanStatus::kNoPlanFound || limit) result.obstacle.clear();
   return result;
 }
 

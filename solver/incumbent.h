@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "solver/search.h"
 
@@ -28,6 +30,8 @@ class Incumbent {
   void raise_bound(std::int64_t bound);
   /// Records that no choice is feasible (proven).
   void set_infeasible() { is_infeasible_ = true; }
+  /// Records why the search ends by itself without an answer: "the problem is too large for ..."
+  void set_obstacle(std::string reason) { result_.obstacle = std::move(reason); }
   void add(StageStatistics statistics) { result_.statistics.push_back(std::move(statistics)); }
   /// Renames the stage that found the best choice, once it is known more exactly.
   void rename_stage(std::string_view from, std::string_view to);

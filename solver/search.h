@@ -64,6 +64,7 @@ struct PlanResult {
   std::int64_t cost = 0;            // what `evaluate` returns for `choice`
   std::int64_t lower_bound = 0;     // certified: no feasible choice has a smaller value
   std::optional<Limit> stopped_by;  // nothing if the answer is proven, or the search ended by itself without a proof
+  std::string obstacle;             // without an answer: why the search ended by itself, if not for a reason above
   std::string found_by;             // the stage that found `choice`
   double seconds_to_best = 0;       // wall clock: for standard error only
   std::vector<StageStatistics> statistics;

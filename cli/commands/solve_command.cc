@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "report/solve_report.h"
 #include "solver/contest/contest_problem.h"
+#include "solver/first_choice.h"
 #include "solver/searches/search_list.h"
 
 namespace shardplan {
@@ -55,18 +56,21 @@ int solve(const SolveArguments& arguments) {
   options.threads = arguments.threads;
   options.limits.work = arguments.work_limit;
   options.limits.stop = interrupt_token();
-  // Checking and printing the answer also take time in proportion to the problem, like reading it.
+  // Checking and printing the answer and freeing memory also take time in proportion to the problem, like reading it.
   if (arguments.seconds > 0)
-    options.limits.seconds = std::max(arguments.seconds - elapsed() - 0.05 - 0.1 * elapsed(), 1e-3);
+    options.limits.seconds = std::max(arguments.seconds - elapsed() - 0.05 - 0.5 * elapsed(), 1e-3);
   SolveProgress progress(problem.nodes.size(), problem.edges.size());
+  PlanResult first = first_answer(problem, options.objective);
+  first.seconds_to_best = elapsed();
+  if (first.choice) report(progress.lines({first.cost, 0, nullptr}, elapsed()));
   options.limits.progress = [&](const SearchProgress& news) { report(progress.lines(news, elapsed())); };
   PlanResult result;
   try {
-    result = search->search(problem, options);
+    result = better_answer(first, search->search(problem, options));
   } catch (const InputError& error) {  // the problem breaks an invariant: the message gets the file's name
     throw InputError({arguments.problem, 0, 0}, "{}", error.diagnostics().front().message);
   }
-  if (result.status == PlanStatus::kInfeasible) report("# no choice is feasible\n");
+  report(progress.last_line(problem, result, elapsed()));
   if (arguments.verbose) report(solve_statistics(result));
   return give(problem, result);
 }
@@ -81,7 +85,7 @@ Command solve_command() {
   command.summary = "Solve a problem of the ASPLOS/EuroSys 2025 contest on intra-operator parallelism";
   command.description =
       "The last line of standard output is the answer, one strategy per node: [0,3,1]; or [] if none was found. "
-      "Improved costs and bounds are reported on standard error.";
+      "Improved costs and bounds are reported on standard error. Costs of 2^58 or more are forbidden.";
   command.examples = {
       {"problem.json 60", "the best answer within a minute"},
       {"problem.json 60 --threads 8 --json", "with eight threads, as one JSON document"},

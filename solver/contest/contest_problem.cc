@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "base/integer.h"
 #include "solver/contest/json_scanner.h"
 #include "solver/interned.h"
 
@@ -21,13 +24,22 @@ namespace {
 
 using NumberLists = NumberedPool<std::vector<std::int64_t>>;
 
+constexpr std::int64_t kNoSecondNode = -1;                // of an edge of one node
+constexpr std::size_t kLargeList = std::size_t{1} << 16;  // numbers; not worth copying
+
+/// The least of some costs; 0 if all are forbidden.
+std::int64_t least_allowed(const std::vector<std::int64_t>& costs) {
+  const std::int64_t least = costs.empty() ? 0 : *std::min_element(costs.begin(), costs.end());
+  return least < kForbidden ? least : 0;
+}
+
 /// The file as it is, before its parts are checked against each other.
 struct ContestFile {
   std::string name;
   std::vector<std::array<std::int64_t, 2>> intervals, edge_nodes;
   std::vector<std::uint32_t> node_costs, node_usages, edge_costs;
   NumberLists node_lists, edge_lists;
-  std::int64_t usage_limit = 0;
+  std::optional<std::int64_t> usage_limit;
   SourcePlace nodes, edges;  // where these parts are in the file
 };
 
@@ -68,7 +80,7 @@ class ContestReader {
         scan_.object([&](const std::string& part) {
           if (part == "intervals" || part == "costs" || part == "usages") once(seen["nodes." + part], part);
           if (part == "intervals")
-            read_pairs(file_.intervals, "an interval");
+            read_intervals();
           else if (part == "costs")
             read_lists(file_.node_lists, file_.node_costs);
           else if (part == "usages")
@@ -81,7 +93,7 @@ class ContestReader {
         scan_.object([&](const std::string& part) {
           if (part == "nodes" || part == "costs") once(seen["edges." + part], part);
           if (part == "nodes")
-            read_pairs(file_.edge_nodes, "an edge's nodes");
+            read_edge_nodes();
           else if (part == "costs")
             read_lists(file_.edge_lists, file_.edge_costs);
           else
@@ -93,24 +105,34 @@ class ContestReader {
         scan_.skip_value();
       }
     });
-    for (const char* key : {"nodes", "nodes.intervals", "nodes.costs", "nodes.usages", "edges", "edges.nodes",
-                            "edges.costs", "usage_limit"}) {
+    for (const char* key :
+         {"nodes", "nodes.intervals", "nodes.costs", "nodes.usages", "edges", "edges.nodes", "edges.costs"}) {
       if (!seen[key]) fail("the problem has no \"{}\"", key);
     }
   }
 
-  void read_pairs(std::vector<std::array<std::int64_t, 2>>& pairs, const char* what) {
+  void read_intervals() {
     scan_.list([&] {
       scan_.numbers(numbers_);
-      if (numbers_.size() != 2) fail("{} has {} numbers; expected 2", what, numbers_.size());
-      pairs.push_back({numbers_[0], numbers_[1]});
-      check_count(pairs.size());
+      if (numbers_.size() != 2) fail("an interval has {} numbers; expected 2", numbers_.size());
+      file_.intervals.push_back({numbers_[0], numbers_[1]});
+      check_count(file_.intervals.size());
+    });
+  }
+  void read_edge_nodes() {
+    scan_.list([&] {
+      scan_.numbers(numbers_);
+      if (numbers_.empty() || numbers_.size() > 2) {
+        fail("an edge of {} nodes; only edges of two nodes, or one, are supported", numbers_.size());
+      }
+      file_.edge_nodes.push_back({numbers_[0], numbers_.size() == 2 ? numbers_[1] : kNoSecondNode});
+      check_count(file_.edge_nodes.size());
     });
   }
   void read_lists(NumberLists& pool, std::vector<std::uint32_t>& lists) {
     scan_.list([&] {
       scan_.numbers(numbers_);
-      lists.push_back(pool.number(numbers_));
+      lists.push_back(numbers_.size() < kLargeList ? pool.number(numbers_) : pool.number(std::move(numbers_)));
       check_count(lists.size());
     });
   }
@@ -123,6 +145,7 @@ class ContestReader {
     problem.name = file_.name;
     build_nodes(problem);
     build_edges(problem);
+    check_least_cost();
     return problem;
   }
 
@@ -134,14 +157,14 @@ class ContestReader {
     }
     std::vector<std::int64_t> times;
     for (const auto& [begin, end] : file_.intervals) {
-      if (begin < end) times.insert(times.end(), {begin, end});
+      if (file_.usage_limit && begin < end) times.insert(times.end(), {begin, end});
     }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());
     const auto renumber = [&](std::int64_t time) {
       return static_cast<std::uint32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
     };
-    problem.memory_limits.assign(times.empty() ? 0 : times.size() - 1, file_.usage_limit);
+    if (!times.empty()) problem.memory_limits.assign(times.size() - 1, *file_.usage_limit);
 
     std::vector<std::optional<StrategyTableId>> cost_table(file_.node_lists.size());
     std::vector<std::optional<UsageTableId>> usage_table(file_.node_lists.size());
@@ -163,8 +186,9 @@ class ContestReader {
         cost_table[costs] = problem.strategy_tables.push_back(std::move(table));
       }
       ProblemNode item{*cost_table[costs], {}};
+      least_cost_ += least_allowed(cost_list);
       const auto [begin, end] = file_.intervals[node];
-      if (begin < end) {
+      if (file_.usage_limit && begin < end) {
         if (!usage_table[usages]) usage_table[usages] = problem.usage_tables.push_back({file_.node_lists[usages]});
         item.memory.push_back({*usage_table[usages], renumber(begin), renumber(end)});
       }
@@ -177,9 +201,8 @@ class ContestReader {
       throw InputError(file_.edges, "{} edges and {} lists of edge costs; expected as many", file_.edge_nodes.size(),
                        file_.edge_costs.size());
     }
-    // One list of numbers may be the matrix of several shapes; the first shape takes it, others copy.
-    std::vector<std::vector<std::int64_t>> lists = file_.edge_lists.release();
-    std::vector<std::vector<MatrixId>> matrices(lists.size());
+    edge_lists_ = file_.edge_lists.release();
+    matrices_.resize(edge_lists_.size());
     problem.edges.reserve(file_.edge_nodes.size());
     for (std::size_t edge = 0; edge < file_.edge_nodes.size(); ++edge) {
       scan_.characters().check_time();
@@ -190,36 +213,84 @@ class ContestReader {
         }
       }
       const NodeId from_node(static_cast<std::size_t>(from));
-      const NodeId to_node(static_cast<std::size_t>(to));
-      const std::uint32_t list = file_.edge_costs[edge];
-      const std::size_t rows = problem.num_strategies(from_node);
-      const std::size_t columns = problem.num_strategies(to_node);
-      const std::vector<MatrixId>& known = matrices[list];
-      const std::size_t entries = known.empty() ? lists[list].size() : problem.matrices[known[0]].costs.size();
-      if (entries != rows * columns) {
-        throw InputError(file_.edges, "edge {} has {} costs; expected {} x {}, one for each pair of strategies", edge,
-                         entries, rows, columns);
-      }
-      const auto same = std::find_if(known.begin(), known.end(), [&](MatrixId id) {
-        return problem.matrices[id].rows == rows && problem.matrices[id].columns == columns;
-      });
-      MatrixId matrix;
-      if (same != known.end()) {
-        matrix = *same;
+      if (to == kNoSecondNode) {
+        add_to_node(problem, edge, from_node);
       } else {
-        CostMatrix item{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
-        item.costs = known.empty() ? std::move(lists[list]) : problem.matrices[known[0]].costs;
-        for (std::int64_t& cost : item.costs) cost = std::min(cost, kForbidden);
-        matrix = problem.matrices.push_back(std::move(item));
-        matrices[list].push_back(matrix);
+        const NodeId to_node(static_cast<std::size_t>(to));
+        const MatrixId matrix = matrix_of(problem, edge, from_node, to_node);
+        problem.edges.push_back({from_node, to_node, matrix});
+        least_cost_ += least_entry_[matrix];
       }
-      problem.edges.push_back({from_node, to_node, matrix});
     }
+  }
+
+  /// The numbers of an edge's list, wherever they are by now; forbidden ones may have been clamped.
+  const std::vector<std::int64_t>& edge_costs(const StrategyProblem& problem, std::uint32_t list) const {
+    return matrices_[list].empty() ? edge_lists_[list] : problem.matrices[matrices_[list][0]].costs;
+  }
+
+  /// One list of numbers may be the matrix of several shapes; the first shape takes it, others copy.
+  MatrixId matrix_of(StrategyProblem& problem, std::size_t edge, NodeId from, NodeId to) {
+    const std::uint32_t list = file_.edge_costs[edge];
+    const std::size_t rows = problem.num_strategies(from);
+    const std::size_t columns = problem.num_strategies(to);
+    std::vector<MatrixId>& known = matrices_[list];
+    const std::size_t entries = edge_costs(problem, list).size();
+    if (entries != rows * columns) {
+      throw InputError(file_.edges, "edge {} has {} costs; expected {} x {}, one for each pair of strategies", edge,
+                       entries, rows, columns);
+    }
+    const auto same = std::find_if(known.begin(), known.end(), [&](MatrixId id) {
+      return problem.matrices[id].rows == rows && problem.matrices[id].columns == columns;
+    });
+    if (same != known.end()) return *same;
+    CostMatrix item{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
+    item.costs = known.empty() ? std::move(edge_lists_[list]) : problem.matrices[known[0]].costs;
+    for (std::int64_t& cost : item.costs) cost = std::min(cost, kForbidden);
+    least_entry_.push_back(least_allowed(item.costs));
+    known.push_back(problem.matrices.push_back(std::move(item)));
+    return known.back();
+  }
+
+  /// The costs of an edge of one node become the node's own; equal nodes keep sharing one table.
+  void add_to_node(StrategyProblem& problem, std::size_t edge, NodeId node) {
+    const std::uint32_t list = file_.edge_costs[edge];
+    const std::vector<std::int64_t>& costs = edge_costs(problem, list);
+    if (costs.size() != problem.num_strategies(node)) {
+      throw InputError(file_.edges, "edge {} has {} costs; expected {}, one for each strategy of its node", edge,
+                       costs.size(), problem.num_strategies(node));
+    }
+    const StrategyTableId before = problem.nodes[node].strategies;
+    const auto [at, is_new] = summed_tables_.try_emplace({before, list}, before);
+    if (is_new) {
+      StrategyTable table = problem.strategy_tables[before];
+      for (std::size_t strategy = 0; strategy < costs.size(); ++strategy) {
+        std::int64_t& sum = table.costs[strategy].communication;
+        sum = std::min(std::min(costs[strategy], kForbidden) + sum, kForbidden);
+      }
+      at->second = problem.strategy_tables.push_back(std::move(table));
+    }
+    problem.nodes[node].strategies = at->second;
+    least_cost_ += least_allowed(costs);
+  }
+
+  void check_least_cost() const {
+    constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+    if (least_cost_ <= kLargest) return;
+    throw InputError(file_.nodes,
+                     "the least costs of all nodes and edges add up to {}; expected at most {}, the largest number of "
+                     "64 bits",
+                     least_cost_, kLargest);
   }
 
   JsonScanner scan_;
   ContestFile file_;
   std::vector<std::int64_t> numbers_;
+  std::vector<std::vector<std::int64_t>> edge_lists_;                                   // by number of the list
+  std::vector<std::vector<MatrixId>> matrices_;                                         // of each list
+  IdVector<MatrixId, std::int64_t> least_entry_;                                        // of each matrix
+  std::map<std::pair<StrategyTableId, std::uint32_t>, StrategyTableId> summed_tables_;  // of a table and an edge's list
+  Int128 least_cost_ = 0;                                                               // no choice costs less
 };
 
 }  // namespace

@@ -1,39 +1,95 @@
 #include "solver/contest/json_scanner.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <string_view>
+
+#include "base/utf8.h"
 
 namespace shardplan {
 namespace {
 
+constexpr std::ptrdiff_t kLongCopy = std::ptrdiff_t{1} << 20;  // numbers, in some milliseconds
 constexpr std::uint64_t kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 }  // namespace
 
 std::string JsonScanner::string() {
   expect('"', "before a name");
+  const SourcePlace place = in_.place();
   std::string text;
-  for (;;) {
-    const char c = in_.peek();
+  for (char c = in_.peek(); c != '"'; c = in_.peek()) {
     if (c == 0 || c == '\n') in_.fail("a name that does not end");
     in_.advance();
-    if (c == '"') return text;
     if (c == '\\') {
-      text += c;
-      if (in_.peek() == 0) in_.fail("a name that does not end");
-      text += in_.peek();
-      in_.advance();
+      append_escape(text);
     } else {
       text += c;
     }
     if (text.size() > 4096) in_.fail("a name of more than 4096 characters");
   }
+  in_.advance();
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = utf8_length(text, at);
+    if (length == 0) {
+      throw InputError(place, "the byte 0x{:02x} in a name is not part of a character in UTF-8",
+                       static_cast<unsigned char>(text[at]));
+    }
+  }
+  return text;
+}
+
+void JsonScanner::append_escape(std::string& text) {
+  constexpr std::string_view kEscapes = "\"\\/bfnrt";
+  constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  const char c = in_.peek();
+  const std::size_t which = c == 0 ? kEscapes.npos : kEscapes.find(c);
+  if (c != 'u' && which == kEscapes.npos) in_.fail("{}; expected an escape after '\\'", found());
+  in_.advance();
+  if (c == 'u') {
+    append_code_point(text);
+  } else {
+    text += kMeanings[which];
+  }
+}
+
+void JsonScanner::append_code_point(std::string& text) {
+  const std::uint32_t code = four_digits();
+  const bool is_first_half = code >= 0xd800 && code < 0xdc00;
+  if (!is_first_half || in_.peek() != '\\') return append_utf8(text, code);
+  in_.advance();
+  if (in_.peek() != 'u') {
+    append_utf8(text, code);
+    return append_escape(text);
+  }
+  in_.advance();
+  const std::uint32_t second = four_digits();
+  const bool is_second_half = second >= 0xdc00 && second < 0xe000;
+  append_utf8(text, is_second_half ? 0x10000 + ((code - 0xd800) << 10) + (second - 0xdc00) : code);
+  if (!is_second_half) append_utf8(text, second);
+}
+
+std::uint32_t JsonScanner::four_digits() {
+  std::uint32_t code = 0;
+  for (int i = 0; i < 4; ++i) {
+    const char c = in_.peek();
+    const std::size_t digit = std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? c + 32 : c);
+    if (c == 0 || digit == std::string_view::npos) in_.fail("{}; expected four hexadecimal digits", found());
+    code = code * 16 + static_cast<std::uint32_t>(digit);
+    in_.advance();
+  }
+  return code;
 }
 
 std::int64_t JsonScanner::number() {
   const char first = peek();
-  if (first == '-') in_.fail("a negative number; expected at least 0");
+  if (first == '-') return negative_zero();
   if (first < '0' || first > '9') in_.fail("{}; expected a number", found());
+  if (first == '0') {
+    in_.advance();
+    if (in_.peek() >= '0' && in_.peek() <= '9') in_.fail("a number with a zero in front");
+  }
   std::uint64_t value = 0;
   for (;;) {
     const char c = in_.peek();
@@ -48,9 +104,32 @@ std::int64_t JsonScanner::number() {
   }
 }
 
+std::int64_t JsonScanner::negative_zero() {
+  const SourcePlace place = in_.place();
+  in_.advance();
+  if (in_.peek() < '0' || in_.peek() > '9') in_.fail("{}; expected a digit after '-'", found());
+  if (number() != 0) throw InputError(place, "a negative number; expected at least 0");
+  return 0;
+}
+
 void JsonScanner::numbers(std::vector<std::int64_t>& numbers) {
   numbers.clear();
-  list([&] { numbers.push_back(number()); });
+  list([&] {
+    if (numbers.size() == numbers.capacity() && numbers.size() >= static_cast<std::size_t>(kLongCopy)) grow(numbers);
+    numbers.push_back(number());
+  });
+}
+
+void JsonScanner::grow(std::vector<std::int64_t>& numbers) {
+  std::vector<std::int64_t> larger;
+  larger.reserve(2 * numbers.size());
+  for (auto begin = numbers.begin(); begin != numbers.end();) {
+    in_.check_time();
+    const auto end = begin + std::min<std::ptrdiff_t>(kLongCopy, numbers.end() - begin);
+    larger.insert(larger.end(), begin, end);
+    begin = end;
+  }
+  numbers.swap(larger);
 }
 
 void JsonScanner::skip_value(int depth) {

@@ -37,7 +37,7 @@ class JsonScanner {
     if (!take(wanted)) in_.fail("{}; expected '{}' {}", found(), wanted, where);
   }
 
-  /// At most 4096 characters, escapes as they are written.
+  /// At most 4096 bytes of UTF-8; escapes are replaced by what they mean.
   std::string string();
   /// A whole number of at least 0 that fits in 64 bits; "1e18" and "4.0" are whole numbers.
   std::int64_t number();
@@ -74,6 +74,14 @@ class JsonScanner {
 
  private:
   [[noreturn]] void too_large();
+  /// What follows a backslash, and what follows "\u".
+  void append_escape(std::string& text);
+  void append_code_point(std::string& text);
+  std::uint32_t four_digits();
+  /// Makes room for as many numbers again, and looks at the clock on the way.
+  void grow(std::vector<std::int64_t>& numbers);
+  /// "-0" is a number of at least 0, too.
+  std::int64_t negative_zero();
   /// The rest of a number with a fraction or an exponent, exactly: digits are moved, none is rounded.
   std::int64_t decimal(std::uint64_t digits);
 

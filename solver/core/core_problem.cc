@@ -4,6 +4,8 @@
 
 namespace shardplan {
 
+constexpr std::int64_t kLargestExcess = std::int64_t{1} << 61;  // of all times; that of one is at most 2^62
+
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice) {
   CoreEvaluation result;
   std::vector<std::int64_t> in_use(core.limits.size() + 1, 0);
@@ -22,7 +24,7 @@ CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice) {
   std::int64_t bytes = 0;
   for (std::size_t time = 0; time < core.limits.size(); ++time) {
     bytes += in_use[time];
-    result.excess += std::max<std::int64_t>(bytes - core.limits[time], 0);
+    result.excess = std::min(result.excess, kLargestExcess) + std::max<std::int64_t>(bytes - core.limits[time], 0);
   }
   return result;
 }

@@ -78,6 +78,7 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
   std::map<const CostMatrix*, std::uint32_t> matrix_of;  // never iterated over
   std::map<const void*, std::uint32_t> bytes_of;         // never iterated over
   for (const std::uint32_t id : result.nodes) {
+    if (id % 64 == 0 && graph.gives_up()) return result;
     const ReductionGraph::Node& node = graph.node(id);
     for (const std::int64_t cost : node.costs) core.costs.push_back(std::min(static_cast<double>(cost), core.big_m));
     core.first_value.push_back(static_cast<std::uint32_t>(core.costs.size()));

@@ -30,12 +30,13 @@ Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, c
   count("times", problem.memory_limits.size());
   graph_.settle();
   if (reduce_problem) {
-    reduce(deadline.part(0.75));
+    reduce(deadline.part(0.5));
   } else {
-    settle_memory();
+    settle_memory(deadline);
   }
   if (is_infeasible()) return;
   BuiltCore built = build_core(graph_, known_cost);
+  if (is_infeasible()) return;
   core_ = std::move(built.core);
   core_nodes_ = std::move(built.nodes);
   is_infeasibility_certain_ = built.is_infeasibility_certain;
@@ -50,6 +51,7 @@ Presolve::Presolve(const StrategyProblem& problem, const Objective& objective, c
   count("core matrices", core_.matrices->size());
   count("core sweep entries", core_.sweep_work);
   count("constant cost", constant_cost());
+  graph_.forget_problem();  // now, not at the end, when the time for it would be over
 }
 
 void Presolve::reduce(const Deadline& deadline) {
@@ -59,7 +61,7 @@ void Presolve::reduce(const Deadline& deadline) {
   for (int round = 0; round < kMostRounds && !is_infeasible() && !deadline.is_over(); ++round) {
     graph_.remove_singles();
     if (is_infeasible()) return;
-    settle_memory();
+    settle_memory(deadline);
     if (is_infeasible()) return;
     graph_.remove_singles();
     const std::size_t dominated = remove_dominated_values(graph_, deadline);
@@ -78,10 +80,10 @@ void Presolve::reduce(const Deadline& deadline) {
   }
   if (is_infeasible()) return;
   graph_.remove_singles();
-  settle_memory();
+  settle_memory(deadline);
 }
 
-void Presolve::settle_memory() {
+void Presolve::settle_memory(const Deadline& deadline) {
   const auto num_values = [&] {
     std::size_t count = 0;
     for (std::size_t id = 0; id < graph_.num_nodes(); ++id) count += graph_.num_values(id);
@@ -92,6 +94,7 @@ void Presolve::settle_memory() {
     const std::size_t before = num_values();
     graph_.settle();
     if (is_infeasible() || num_values() == before) return;
+    if (deadline.is_over()) return tidy_memory(graph_);  // what no longer fits stays
   }
 }
 

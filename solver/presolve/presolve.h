@@ -30,9 +30,9 @@ class Presolve {
   enum class Memory { kKept, kIgnored };
 
   /// `known_cost`: of a feasible choice, if one is known; more expensive choices may be lost. `reduce` false: only what
-  /// the core's form requires. Rules are applied in three quarters of the time until `deadline` at most, so that some is
-  /// left to search what they came to; if even reading the problem in takes longer than that deadline it looks
-  /// infeasible, and not certainly so.
+  /// the core's form requires. Rules are applied in half of the time until `deadline` at most, so that enough is left to
+  /// build the core and to search it; if the core is not complete at that deadline it looks infeasible, and not certainly
+  /// so.
   Presolve(const StrategyProblem& problem, const Objective& objective, const Deadline& deadline,
            std::optional<std::int64_t> known_cost = {}, bool reduce = true, Memory memory = Memory::kKept);
 
@@ -53,7 +53,7 @@ class Presolve {
 
  private:
   void reduce(const Deadline& deadline);
-  void settle_memory();
+  void settle_memory(const Deadline& deadline);
 
   ReductionGraph graph_;
   CoreProblem core_;

@@ -265,6 +265,7 @@ void ReductionGraph::shrink(std::size_t id) {
   node.values = shared_.positions.intern(std::move(values));
   node.costs = pick(node.costs, *keep);
   for (UsageSegment& segment : node.memory) segment.bytes = shared_.numbers.intern(pick(*segment.bytes, *keep));
+  node.is_tidy = false;
   for (const std::uint32_t edge : edges_of(id)) {
     Edge& item = edges_[edge];
     num_entries_ -= static_cast<std::int64_t>(item.table->costs.size());
@@ -427,7 +428,9 @@ void ReductionGraph::gather_memory() {
     for (const UsageSegment& segment : nodes_[record.node].memory) {
       UsageSegment moved{segment.begin, segment.end, shared_.numbers.intern(pick(*segment.bytes, at_value))};
       (image.root == kNone ? fixed_memory_ : nodes_[image.root].memory).push_back(std::move(moved));
-      if (image.root != kNone) nodes_[image.root].is_changed = true;
+      if (image.root == kNone) continue;
+      nodes_[image.root].is_changed = true;
+      nodes_[image.root].is_tidy = false;
     }
     nodes_[record.node].memory = {};
   }
@@ -459,6 +462,22 @@ void ReductionGraph::forget_results() {
   selected_.clear();
   sums_.clear();
   transposed_.clear();
+}
+
+void ReductionGraph::forget_problem() {
+  forget_results();
+  for (Node& node : nodes_) {
+    node.edges = {};
+    node.memory = {};
+    node.marked = {};
+  }
+  edges_ = {};
+  limits_ = {};
+  fixed_memory_ = {};
+  edge_queue_ = {};
+  functional_edges_ = {};
+  shrink_queue_ = {};
+  shared_ = {};
 }
 
 }  // namespace shardplan

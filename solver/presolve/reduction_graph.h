@@ -36,6 +36,7 @@ class ReductionGraph {
     std::vector<UsageSegment> memory;
     std::vector<bool> marked;  // values to be removed by the next `settle`; empty if none
     bool is_changed = true;    // costs, tables or memory since a rule last cleared this
+    bool is_tidy = false;      // its memory is in the form that `tidy_memory` gives it
   };
   struct Edge {
     bool is_alive = true;
@@ -123,6 +124,8 @@ class ReductionGraph {
 
   /// Lets go of remembered results and of the tables that only they held.
   void forget_results();
+  /// Lets go of all but what `expand` needs and the costs of nodes: of edges, memory, limits and shared tables.
+  void forget_problem();
 
  private:
   enum class Rule { kFixed, kFollows, kBetween };

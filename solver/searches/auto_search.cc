@@ -149,7 +149,9 @@ class Run {
     } else if (presolve.is_infeasibility_certain()) {
       incumbent_.set_infeasible();
     } else {
-      stopped_by_ = deadline.reached();  // nothing if the reason is costs beyond 64 bits
+      stopped_by_ = deadline.reached();
+      incumbent_.set_obstacle(
+          "costs of 2^58 or more, also as sums, are forbidden, and every other choice was excluded");
     }
   }
 

@@ -83,6 +83,7 @@ class EliminationSearch : public Search {
     Incumbent incumbent(problem, options, deadline);
     if (options.start) incumbent.offer(*options.start, "start");
     const Presolve presolve(problem, options.objective, deadline);
+    incumbent.report(&presolve.statistics());
     incumbent.add(presolve.statistics());
     if (presolve.is_infeasible()) {
       if (!presolve.is_infeasibility_certain()) return incumbent.result(deadline.reached());
@@ -96,7 +97,10 @@ class EliminationSearch : public Search {
       return incumbent.result({});
     }
     const Elimination elimination(presolve.core());
-    if (!elimination.is_possible()) return incumbent.result({});
+    if (!elimination.is_possible()) {
+      incumbent.set_obstacle("the tables of elimination would be too large");
+      return incumbent.result({});
+    }
     WorkMeter meter(deadline,
                     options.limits.work > 0 ? options.limits.work : std::numeric_limits<std::uint64_t>::max());
     run(elimination, presolve, meter, incumbent);
@@ -134,6 +138,7 @@ class EliminationSearch : public Search {
         pricing.go_back();
       }
       offer(presolve, found->choice, meter, incumbent);
+      incumbent.report();
       if (incumbent.is_proven()) break;
       if (core.limits.empty() || meter.is_spent()) break;
       const double target = incumbent.has_choice() ? static_cast<double>(*incumbent.cost() - presolve.constant_cost())

@@ -1,5 +1,6 @@
 #include "solver/searches/ilp_search.h"
 
+#include <fmt/format.h>
 #include <glpk.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ namespace shardplan {
 namespace {
 
 constexpr std::size_t kLargestPairs = 100'000;
+constexpr std::size_t kLargestUsages = 20 * kLargestPairs;  // bytes of a strategy at a time
 constexpr std::uint64_t kWorkPerEvent = 1'000'000;
 constexpr double kLargestCost = 1e12;  // above this, GLPK's tolerances no longer distinguish costs
 
@@ -204,6 +206,7 @@ class IlpSearch : public Search {
   static std::optional<Limit> solve_reduced(const StrategyProblem& problem, const SearchOptions& options,
                                             const Deadline& deadline, Incumbent& incumbent) {
     const Presolve presolve(problem, options.objective, deadline);
+    incumbent.report(&presolve.statistics());
     incumbent.add(presolve.statistics());
     if (presolve.is_infeasible()) {
       if (!presolve.is_infeasibility_certain()) return deadline.reached();
@@ -217,7 +220,12 @@ class IlpSearch : public Search {
       return std::nullopt;
     }
     const std::optional<std::size_t> pairs = programme_size(core);
-    if (!pairs) return std::nullopt;
+    if (!pairs) {
+      incumbent.set_obstacle(fmt::format(
+          "the integer program would have more than {} pairs of strategies, or {} usages at a time, which is too large",
+          kLargestPairs, kLargestUsages));
+      return std::nullopt;
+    }
     const std::uint64_t events =
         options.limits.work > 0 ? options.limits.work / kWorkPerEvent + 1 : std::numeric_limits<std::uint64_t>::max();
     const Answer answer = solve(core, {&deadline, events, std::nullopt},
@@ -225,6 +233,7 @@ class IlpSearch : public Search {
     incumbent.add({"ilp", {{"pairs", static_cast<std::int64_t>(*pairs)}}});
     // GLPK computes with tolerances: what it calls optimal is optimal if they cannot hide a whole unit.
     const bool is_trusted = core.big_m < kLargestCost && presolve.is_exact();
+    if (!answer.choice && !answer.stopped_by) incumbent.set_obstacle("the integer program was not solved");
     if (answer.choice) {
       const bool is_offered = incumbent.offer(presolve.expand(*answer.choice), "ilp");
       if (is_offered && answer.is_optimal && is_trusted) incumbent.raise_bound(*incumbent.cost());
@@ -247,7 +256,7 @@ class IlpSearch : public Search {
       }
     }
     pairs /= 2;  // each was counted from both ends
-    if (pairs > kLargestPairs || bytes > 20 * kLargestPairs) return std::nullopt;
+    if (pairs > kLargestPairs || bytes > kLargestUsages) return std::nullopt;
     return pairs;
   }
 };

@@ -112,6 +112,7 @@ class PropagationSearch : public Search {
     std::vector<Choice> first = {propagate(problem, options.objective)};
     if (options.start) first.push_back(*options.start);
     for (const Choice& choice : first) incumbent.offer(choice, kStage);
+    incumbent.report();
     return incumbent.result(improve(problem, options, deadline, first, incumbent));
   }
 
@@ -125,6 +126,7 @@ class PropagationSearch : public Search {
                                       const Deadline& deadline, const std::vector<Choice>& first,
                                       Incumbent& incumbent) {
     const Presolve presolve(problem, options.objective, deadline);
+    incumbent.report(&presolve.statistics());
     if (presolve.is_infeasible()) {
       if (!presolve.is_infeasibility_certain()) return deadline.reached();
       incumbent.set_infeasible();
@@ -150,7 +152,9 @@ class PropagationSearch : public Search {
       if (!state.is_feasible()) continue;
       state.descend(meter);
       incumbent.offer(presolve.expand(state.choice()), kStage);
+      incumbent.report();
     }
+    if (!incumbent.has_choice()) incumbent.set_obstacle("no start could be repaired by moves of single nodes");
     return meter.stopped_by();
   }
 };

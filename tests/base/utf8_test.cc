@@ -29,6 +29,12 @@ TEST(Utf8Test, KnowsCharacters) {
   EXPECT_EQ(utf8_length("a\xc3\xa4", 1), 2u);
 }
 
+TEST(Utf8Test, CodePointsBecomeTheirBytes) {
+  std::string text;
+  for (const std::uint32_t code : {0x61u, 0xe4u, 0x20acu, 0x1f600u, 0xd800u}) append_utf8(text, code);
+  EXPECT_EQ(text, "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd");
+}
+
 TEST(Utf8Test, KnowsControlCharacters) {
   for (const std::string_view text : {"a\x1b[1m", "a\n", "\t", "\x7f", "\xc2\x9b"})
     EXPECT_TRUE(has_control(text)) << text;

@@ -84,5 +84,63 @@ TEST(SolveReportTest, ProgressIsShownWhenSomethingIsBetter) {
   EXPECT_EQ(progress.lines(now, 1.4), "# cost 1230 bound 1230 gap 0.00% t 1.4 optimal\n");
 }
 
+TEST(SolveReportTest, APresolveThatWasCutShortHasNoFigures) {
+  SolveProgress progress(12, 20);
+  const StageStatistics presolve{"presolve", {{"nodes", 12}}};
+  SearchProgress now;
+  now.stage = &presolve;
+  EXPECT_EQ(progress.lines(now, 0.3), "# read 12 nodes 20 edges, t 0.3\n");
+}
+
+TEST(SolveReportTest, ADearerCostIsNoNews) {
+  SolveProgress progress(12, 20);
+  SearchProgress now;
+  now.cost = 1240;
+  EXPECT_EQ(progress.lines(now, 0.1), "# cost 1240 bound 0 gap 100.00% t 0.1\n");
+  now.cost = 1300;
+  EXPECT_EQ(progress.lines(now, 0.2), "");
+}
+
+TEST(SolveReportTest, TheLastLineHasTheFiguresOfTheAnswer) {
+  SolveProgress progress(12, 20);
+  SearchProgress now;
+  now.cost = 1240;
+  now.lower_bound = 1180;
+  progress.lines(now, 0.2);
+  EXPECT_EQ(progress.last_line({}, result_of(1240, 1180), 0.9), "");  // they are those of the line before
+  EXPECT_EQ(progress.last_line({}, result_of(1240, 1200), 0.9), "# cost 1240 bound 1200 gap 3.33% t 0.9\n");
+  EXPECT_EQ(progress.last_line({}, result_of(1240, 1240), 1), "# cost 1240 bound 1240 gap 0.00% t 1.0 optimal\n");
+}
+
+TEST(SolveReportTest, TheLastLineSaysWhyThereIsNoAnswer) {
+  SolveProgress progress(12, 20);
+  PlanResult none;
+  EXPECT_EQ(progress.last_line({}, none, 2), "# no choice was found: the search ended without one, t 2.0\n");
+  none.obstacle = "its tables would be too large";
+  EXPECT_EQ(progress.last_line({}, none, 2), "# no choice was found: its tables would be too large, t 2.0\n");
+  none.stopped_by = Limit::kTime;
+  EXPECT_EQ(progress.last_line({}, none, 2), "# no choice was found: the time limit was reached, t 2.0\n");
+  none.stopped_by = Limit::kInterrupted;
+  EXPECT_EQ(progress.last_line({}, none, 2), "# no choice was found: interrupted, t 2.0\n");
+
+  StrategyProblem problem;  // one node of one strategy, which holds 9 bytes
+  problem.strategy_tables = {{{{1, kForbidden}}}};
+  problem.usage_tables = {{{9}}};
+  problem.nodes = {{StrategyTableId(0), {{UsageTableId(0), 0, 1}}}};
+  problem.memory_limits = {9};
+  PlanResult infeasible;
+  infeasible.status = PlanStatus::kInfeasible;
+  EXPECT_EQ(progress.last_line(problem, infeasible, 2),
+            "# no choice is feasible: each one that fits in memory has a cost of 2^58 or more, which is forbidden\n");
+  problem.memory_limits = {4};
+  EXPECT_EQ(progress.last_line(problem, infeasible, 2),
+            "# no choice is feasible: the least usages exceed the limit by 5\n");
+}
+
+TEST(SolveReportTest, GapsPrintAsTheyAreRounded) {
+  const std::string line = solve_json({}, {}, result_of(1017392, 1000000));
+  EXPECT_NE(line.find("\"gap\": 0.017392,"), std::string::npos) << line;
+}
+
 }  // namespace
 }  // namespace shardplan

@@ -87,6 +87,15 @@ TEST_F(IncumbentTest, StatusBoundAndLimitAgree) {
   }
 }
 
+TEST_F(IncumbentTest, AnObstacleIsNamedIfItEndedTheSearchWithoutAnAnswer) {
+  Incumbent incumbent(problem_, options_, deadline_);
+  incumbent.set_obstacle("too large");
+  EXPECT_EQ(incumbent.result({}).obstacle, "too large");
+  EXPECT_EQ(incumbent.result(Limit::kTime).obstacle, "");
+  incumbent.offer(strategy(0), "");
+  EXPECT_EQ(incumbent.result({}).obstacle, "");
+}
+
 TEST_F(IncumbentTest, TheGapIsRelativeToTheBound) {
   options_.limits.gap = 0.25;
   Incumbent incumbent(problem_, options_, deadline_);

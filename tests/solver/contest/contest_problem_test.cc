@@ -55,6 +55,59 @@ TEST(ContestProblemTest, TakesKeysInAnyOrderAndSkipsUnknownOnes) {
   EXPECT_EQ(problem.memory_limits, std::vector<Bytes>{7});
 }
 
+TEST(ContestProblemTest, WithoutALimitNoUsageIsKept) {
+  std::string text = kExample;
+  const std::string limit = ",\n    \"usage_limit\": 50";
+  text.erase(text.find(limit), limit.size());
+  const StrategyProblem problem = parse_contest_problem(text, "example.json");
+  check_problem(problem);
+  EXPECT_TRUE(problem.memory_limits.empty());
+  EXPECT_TRUE(evaluate(problem, choice_of({0, 0, 1, 1, 0})).feasible);  // 5 bytes too many with the limit
+}
+
+TEST(ContestProblemTest, CostsOfAnEdgeOfOneNodeAreItsOwn) {
+  const StrategyProblem problem = parse_contest_problem(
+      R"({"problem": {"name": "", "nodes": {"intervals": [[0, 1], [0, 1]], "costs": [[5, 3], [5, 3]],
+          "usages": [[1, 2], [1, 2]]}, "edges": {"nodes": [[0], [1], [1, 0], [0]], "costs": [[0, 7], [0, 7], [0, 1, 2, 3],
+          [100, 2e18]]}, "usage_limit": 9}})",
+      "p");
+  check_problem(problem);
+  EXPECT_EQ(problem.edges.size(), 1u);
+  EXPECT_EQ(problem.strategy_tables.size(), 3u);                            // as given, with the first costs, with both
+  EXPECT_EQ(evaluate(problem, choice_of({0, 1})).value({}), 105 + 10 + 2);  // (5 + 0 + 100) + (3 + 7) + edge
+  EXPECT_FALSE(evaluate(problem, choice_of({1, 0})).feasible);
+}
+
+TEST(ContestProblemTest, KeysAndNamesMayBeEscaped) {
+  std::string text = kExample;
+  text.replace(text.find("\"problem\""), 9, "\"\\u0070roblem\"");
+  text.replace(text.find("\"example\""), 9, "\"a\\\"b\"");
+  EXPECT_EQ(parse_contest_problem(text, "example.json").name, "a\"b");
+}
+
+TEST(ContestProblemTest, CostsThatNoChoiceKeepsWithin64BitsAreRefused) {
+  const auto problem_of = [](int count) {  // nodes of one strategy that costs 2^58 - 1
+    std::string intervals, costs, usages;
+    for (int i = 0; i < count; ++i) {
+      const char* comma = i > 0 ? ", " : "";
+      intervals += std::string(comma) + "[0, 1]";
+      costs += std::string(comma) + "[288230376151711743]";
+      usages += std::string(comma) + "[1]";
+    }
+    return "{\"problem\": {\"nodes\": {\"intervals\": [" + intervals + "], \"costs\": [" + costs + "], \"usages\": [" +
+           usages + "]}, \"edges\": {\"nodes\": [], \"costs\": []}, \"usage_limit\": 99}}";
+  };
+  EXPECT_EQ(parse_contest_problem(problem_of(32), "p").nodes.size(), 32u);
+  try {
+    parse_contest_problem(problem_of(33), "p");
+    ADD_FAILURE() << "was accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "p:1:22: error: the least costs of all nodes and edges add up to 9511602413006487519; expected at most "
+              "9223372036854775807, the largest number of 64 bits");
+  }
+}
+
 TEST(ContestProblemTest, HoldsEqualListsOnce) {
   const StrategyProblem problem = parse_contest_problem(
       R"({"problem": {"name": "", "nodes": {"intervals": [[0, 1], [0, 1], [0, 1]], "costs": [[1, 2], [1, 2], [1, 2]],
@@ -83,9 +136,11 @@ const HostileCase kHostileCases[] = {
     {"fewer_intervals", "[[30, 70], ", "[", "4 intervals"},
     {"three_ends", "[30, 70]", "[30, 70, 80]", "3 numbers"},
     {"foreign_node", "[3, 4]]", "[3, 5]]", "names node 5; there are 5"},
+    {"edge_of_three", "[3, 4]]", "[3, 4, 0]]", "an edge of 3 nodes; only edges of two nodes, or one, are supported"},
+    {"edge_of_none", "[3, 4]]", "[]]", "an edge of 0 nodes; only edges of two nodes"},
+    {"edge_of_one", "[3, 4]]", "[4]]", "edge 4 has 2 costs; expected 1, one for each strategy of its node"},
     {"short_matrix", "[70, 60]", "[70]", "expected 2 x 1"},
     {"missing_edge_costs", ", [70, 60]", "", "5 edges and 4 lists"},
-    {"missing_limit", ",\n    \"usage_limit\": 50", "", "no \"usage_limit\""},
     {"second_limit", "\"usage_limit\": 50", "\"usage_limit\": 50, \"usage_limit\": 51", "second \"usage_limit\""},
     {"missing_comma", "[0, 1], [0, 2]", "[0, 1] [0, 2]", "expected ']'"},
     {"text_for_list", "[[30, 40]", "[\"30\"", "expected '['"},

@@ -39,6 +39,12 @@ const NumberCase kNumbers[] = {
     {"1.5", "a number with a fraction; expected a whole number"},
     {"15e-2", "a number with a fraction; expected a whole number"},
     {"-1", "a negative number; expected at least 0"},
+    {"-0", "0"},
+    {"-0.0", "0"},
+    {"- 0", "' '; expected a digit after '-'"},
+    {"01", "a number with a zero in front"},
+    {"00", "a number with a zero in front"},
+    {"0.5e1", "5"},
     {"1.", "the file ends; expected digits after '.'"},
     {"1ex", "'x'; expected digits after 'e'"},
     {"x", "'x'; expected a number"},
@@ -50,6 +56,32 @@ TEST(JsonScannerTest, NumbersAreReadExactlyOrRefused) {
   for (const NumberCase& item : kNumbers) {
     EXPECT_EQ(scanned(item.text, [](JsonScanner& scanner) { return std::to_string(scanner.number()); }), item.answer)
         << item.text;
+  }
+}
+
+struct TextCase {
+  const char* text;
+  const char* answer;
+};
+const TextCase kTexts[] = {
+    {R"("plain")", "plain"},
+    {R"("a\"b\\c\/")", "a\"b\\c/"},
+    {R"("\u0070roblem")", "problem"},
+    {R"("\u00e9\u20AC")", "\xc3\xa9\xe2\x82\xac"},
+    {R"("\ud83d\ude00")", "\xf0\x9f\x98\x80"},
+    {R"("\ud83d")", "\xef\xbf\xbd"},  // one half alone
+    {R"("\ud83d\n")", "\xef\xbf\xbd\n"},
+    {R"("\ud83d\u0041")", "\xef\xbf\xbd\x41"},
+    {"\"\xc3\xa9\"", "\xc3\xa9"},
+    {"\"\xff\"", "the byte 0xff in a name is not part of a character in UTF-8"},
+    {R"("\x")", "'x'; expected an escape after '\\'"},
+    {R"("\u00g0")", "'g'; expected four hexadecimal digits"},
+    {R"("\u00)", "the file ends; expected four hexadecimal digits"},
+};
+
+TEST(JsonScannerTest, TextsAreReadAsWhatTheyMean) {
+  for (const TextCase& item : kTexts) {
+    EXPECT_EQ(scanned(item.text, [](JsonScanner& scanner) { return scanner.string(); }), item.answer) << item.text;
   }
 }
 
@@ -73,6 +105,20 @@ TEST(JsonScannerTest, ListsAndObjectsComeAsTheirParts) {
                       return text;
                     }),
             "a:12;b:;c:1;");
+}
+
+TEST(JsonScannerTest, ALongListIsReadInGrowingParts) {
+  constexpr std::size_t kCount = (std::size_t{1} << 21) + 3;
+  std::string text = "[0";
+  for (std::size_t i = 1; i < kCount; ++i) text += i % 7 == 0 ? ",7" : ",1";
+  text += "]";
+  const Deadline deadline(0, {});
+  CharacterStream stream(text, "t", deadline);
+  JsonScanner scanner(stream);
+  std::vector<std::int64_t> numbers;
+  scanner.numbers(numbers);
+  ASSERT_EQ(numbers.size(), kCount);
+  for (std::size_t i = 1; i < kCount; ++i) ASSERT_EQ(numbers[i], i % 7 == 0 ? 7 : 1) << i;
 }
 
 TEST(JsonScannerTest, AnyValueCanBeSkipped) {

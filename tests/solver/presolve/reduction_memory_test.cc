@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
+#include "solver/searches/auto_search.h"
 #include "tests/support/problems.h"
 #include "tests/support/reductions.h"
 
@@ -56,15 +58,55 @@ TEST(ReductionMemoryTest, SegmentsAreDisjointAndHaveAZero) {
   });
 }
 
-TEST(ReductionMemoryTest, LimitsThatBindMustLeaveRoomForSums) {
+/// Nodes with one strategy of no bytes and one of `bytes` each, at one time.
+StrategyProblem two_sizes(std::initializer_list<Bytes> bytes, Bytes limit) {
   StrategyProblem problem;
-  problem.strategy_tables = {{{{1, 0}, {2, 0}}}};
-  constexpr Bytes kHuge = Bytes{1} << 60;
-  problem.usage_tables = {{{0, kHuge}}};
-  for (int i = 0; i < 4; ++i) problem.nodes.push_back({StrategyTableId(0), {{UsageTableId(0), 0, 1}}});
-  problem.memory_limits = {3 * kHuge};
+  problem.strategy_tables = {{{{2, 0}, {1, 0}}}};
+  for (const Bytes size : bytes) {
+    const UsageTableId usage = problem.usage_tables.push_back({{0, size}});
+    problem.nodes.push_back({StrategyTableId(0), {{usage, 0, 1}}});
+  }
+  problem.memory_limits = {limit};
+  return problem;
+}
+
+TEST(ReductionMemoryTest, LimitsThatBindMustLeaveRoomForSums) {
+  constexpr Bytes kHuge = Bytes{1} << 61;
+  ReductionGraph small = graph_of(two_sizes({kHuge, kHuge - 1}, 2 * kHuge - 2));
+  simplify_memory(small);  // together less than 2^62
+  EXPECT_EQ(small.memory_limits(), std::vector<Bytes>{2 * kHuge - 2});
+  ReductionGraph large = graph_of(two_sizes({kHuge, kHuge - 1, kHuge}, 2 * kHuge));
+  EXPECT_THROW(simplify_memory(large), InputError);
+}
+
+TEST(ReductionMemoryTest, HugeMultiplesAreCountedInALargerUnit) {
+  constexpr Bytes kHuge = Bytes{1} << 61;
+  ReductionGraph graph = graph_of(two_sizes({kHuge, kHuge, kHuge}, 2 * kHuge + 5));
+  simplify_memory(graph);
+  EXPECT_EQ(graph.memory_limits(), std::vector<Bytes>{2});
+  EXPECT_EQ(*graph.node(0).memory[0].bytes, (std::vector<Bytes>{0, 1}));
+}
+
+TEST(ReductionMemoryTest, BytesUpTo64BitsAreExact) {
+  constexpr Bytes kHuge = Bytes{1} << 62;
+  StrategyProblem problem = two_sizes({kHuge, kHuge}, std::numeric_limits<Bytes>::max());
+  const PlanResult result = make_auto_search()->search(problem, {});
+  EXPECT_EQ(result.status, PlanStatus::kOptimal);
+  EXPECT_EQ(result.cost, 3);  // one of the two is one byte too many
+}
+
+TEST(ReductionMemoryTest, MemoryThatChangedIsTidiedAgain) {
+  StrategyProblem problem = two_sizes({6, 5, 4}, 9);
+  problem.usage_tables[UsageTableId(0)].bytes[0] = 2;
   ReductionGraph graph = graph_of(problem);
-  EXPECT_THROW(simplify_memory(graph), InputError);
+  simplify_memory(graph);
+  EXPECT_EQ(graph.memory_limits(), std::vector<Bytes>{7});
+  graph.mark_for_removal(0, 0);
+  graph.settle();
+  tidy_memory(graph);
+  EXPECT_EQ(graph.memory_limits(), std::vector<Bytes>{3});  // the 4 above the least are always taken
+  tidy_memory(graph);
+  EXPECT_EQ(graph.memory_limits(), std::vector<Bytes>{3});
 }
 
 }  // namespace

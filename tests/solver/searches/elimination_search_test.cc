@@ -76,6 +76,10 @@ TEST(EliminationSearchTest, TablesThatAreTooLargeEndItByItself) {
   EXPECT_EQ(result.status, PlanStatus::kFeasible);
   EXPECT_EQ(result.choice, options.start);
   EXPECT_EQ(result.stopped_by, std::nullopt);  // no limit would have helped
+  EXPECT_EQ(result.obstacle, "");
+  options.start.reset();
+  EXPECT_EQ(make_elimination_search()->search(problem, options).obstacle,
+            "the tables of elimination would be too large");
 }
 
 }  // namespace

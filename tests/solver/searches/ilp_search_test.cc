@@ -32,6 +32,7 @@ TEST(IlpSearchTest, RefusesProblemsThatAreTooLargeForGlpk) {
   EXPECT_EQ(result.status, PlanStatus::kNoPlanFound);
   EXPECT_EQ(result.stopped_by, std::nullopt);
   EXPECT_GT(result.lower_bound, 0);  // presolve's
+  EXPECT_NE(result.obstacle.find("too large"), std::string::npos) << result.obstacle;
 }
 
 TEST(IlpSearchTest, AStartCountsInTheEnd) {
