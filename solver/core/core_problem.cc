@@ -3,8 +3,11 @@
 #include <algorithm>
 
 namespace shardplan {
+namespace {
 
-constexpr std::int64_t kLargestExcess = std::int64_t{1} << 61;  // of all times; that of one is at most 2^62
+constexpr std::int64_t kLargestExcess = std::int64_t{1} << 61;  // of the times so far; that of one is at most 2^62
+
+}  // namespace
 
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice) {
   CoreEvaluation result;

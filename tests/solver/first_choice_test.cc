@@ -5,7 +5,7 @@
 namespace shardplan {
 namespace {
 
-Choice choice_of(std::initializer_list<std::size_t> strategies) {
+Choice strategies_of(std::initializer_list<std::size_t> strategies) {
   Choice choice;
   for (const std::size_t strategy : strategies) choice.strategy.push_back(StrategyId(strategy));
   return choice;
@@ -23,26 +23,26 @@ StrategyProblem two_nodes(Bytes limit) {
 
 TEST(FirstChoiceTest, EachNodeTakesItsLeast) {
   const StrategyProblem problem = two_nodes(2);
-  EXPECT_EQ(least_bytes_choice(problem, {}), choice_of({1, 1}));  // of equal bytes the cheaper one
-  EXPECT_EQ(least_cost_choice(problem, {}), choice_of({2, 2}));
+  EXPECT_EQ(least_bytes_choice(problem, {}), strategies_of({1, 1}));  // of equal bytes the cheaper one
+  EXPECT_EQ(least_cost_choice(problem, {}), strategies_of({2, 2}));
 }
 
 TEST(FirstChoiceTest, ForbiddenStrategiesComeLast) {
   StrategyProblem problem = two_nodes(20);
   problem.strategy_tables[StrategyTableId(0)].costs[1].communication = kForbidden;
-  EXPECT_EQ(least_bytes_choice(problem, {}), choice_of({0, 0}));
+  EXPECT_EQ(least_bytes_choice(problem, {}), strategies_of({0, 0}));
   problem.strategy_tables[StrategyTableId(0)].costs[0].communication = kForbidden;
-  EXPECT_EQ(least_bytes_choice(problem, {}), choice_of({2, 2}));
+  EXPECT_EQ(least_bytes_choice(problem, {}), strategies_of({2, 2}));
 }
 
 TEST(FirstChoiceTest, TheCheaperOneThatIsFeasibleIsTheAnswer) {
   const PlanResult loose = first_answer(two_nodes(16), {});
   EXPECT_EQ(loose.status, PlanStatus::kFeasible);
-  EXPECT_EQ(loose.choice, choice_of({2, 2}));
+  EXPECT_EQ(loose.choice, strategies_of({2, 2}));
   EXPECT_EQ(loose.cost, 6);
   EXPECT_EQ(loose.found_by, "least costs");
   const PlanResult tight = first_answer(two_nodes(2), {});
-  EXPECT_EQ(tight.choice, choice_of({1, 1}));
+  EXPECT_EQ(tight.choice, strategies_of({1, 1}));
   EXPECT_EQ(tight.cost, 10);
   EXPECT_EQ(tight.found_by, "least bytes");
   const PlanResult none = first_answer(two_nodes(1), {});
@@ -72,11 +72,11 @@ TEST(FirstChoiceTest, TheBetterAnswerCounts) {
   EXPECT_EQ(better_answer(first, none).stopped_by, std::nullopt);
   PlanResult equal;
   equal.status = PlanStatus::kFeasible;
-  equal.choice = choice_of({1, 0});
+  equal.choice = strategies_of({1, 0});
   equal.cost = 10;
-  EXPECT_EQ(better_answer(first, equal).choice, choice_of({1, 0}));
+  EXPECT_EQ(better_answer(first, equal).choice, strategies_of({1, 0}));
   equal.cost = 11;
-  EXPECT_EQ(better_answer(first, equal).choice, choice_of({1, 1}));
+  EXPECT_EQ(better_answer(first, equal).choice, strategies_of({1, 1}));
   PlanResult infeasible;
   infeasible.status = PlanStatus::kInfeasible;
   EXPECT_EQ(better_answer({}, infeasible).status, PlanStatus::kInfeasible);
