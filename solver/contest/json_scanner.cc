@@ -7,6 +7,10 @@
 
 #include "base/utf8.h"
 
+// Nearly all of a contest's file are numbers, so `number` is the loop to keep short: it multiplies by ten, and whatever
+// else JSON allows (a fraction, an exponent, a sign) leaves it for a function of its own. Names are rare and take their
+// time: escapes are replaced, and bytes that are not UTF-8 refused, since no output could hold them.
+
 namespace shardplan {
 namespace {
 
