@@ -11,6 +11,7 @@
 #include "graph/folded_names.h"
 #include "graph/written_attention.h"
 #include "model/syntax/settings_table.h"
+#include "planner/mesh_shapes.h"
 #include "planner/micro_batch_notices.h"
 #include "program/buckets.h"
 
@@ -163,6 +164,28 @@ void note_out_of_time(Plan& plan) {
 void note_interruption(Plan& plan) {
   plan.ended_early = true;
   add_notice(plan.notices, "interrupted: this is the best plan so far");
+}
+
+// With pieces of at most 8 the shapes of a mesh differed by less than 3 % (64 devices); DCN-v2 on 256 v5e took 26 %
+// longer with the usual pieces 16, 2 and 8 than with 16, 8 and 2, DeepSeek-V3 on 512 H100 22 % longer with 64, 2 and 4
+// than with 8, 8 and 8.
+void note_other_shapes(Plan& plan) {
+  constexpr double kFarFromBound = 0.05;
+  constexpr std::int64_t kLargePiece = 16;
+  const ParallelOptions& parallel = plan.model->parallel;
+  const bool is_asked_for = !plan.options.pieces.empty() || !parallel.mesh.empty();
+  if (is_asked_for || plan.options.level != Level::kSpeed || !is_found(plan.status)) return;
+  if (parallel.parallel_mode != ParallelMode::kAutoParallel || open_gap(plan).value_or(0) < kFarFromBound) return;
+  if (std::ranges::none_of(plan.pieces, [](const AxisRef& piece) { return piece.size >= kLargePiece; })) return;
+  const std::size_t others = mesh_shapes(plan.mesh).size() - 1;
+  if (others == 0) return;
+  std::vector<std::int64_t> sizes;
+  for (const AxisRef& piece : plan.pieces) sizes.push_back(piece.size);
+  add_notice(
+      plan.notices,
+      fmt::format("the step is far from its bound with mesh pieces {}; `parallel: {{mesh: auto}}` also plans with "
+                  "{} other {}, which takes as many times as long",
+                  fmt::join(sizes, " x "), others, others == 1 ? "shape" : "shapes"));
 }
 
 }  // namespace shardplan

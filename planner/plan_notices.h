@@ -39,4 +39,8 @@ void add_notice(std::vector<std::string>& notices, std::string text);
 void note_out_of_time(Plan& plan);
 void note_interruption(Plan& plan);
 
+/// At level 2, if the plan is far from its bound and the mesh has a large piece that nobody asked for: that `mesh: auto`
+/// plans with other pieces.
+void note_other_shapes(Plan& plan);
+
 }  // namespace shardplan

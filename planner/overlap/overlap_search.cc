@@ -516,7 +516,9 @@ Plan overlap_searched(Plan plan, ModelProblem free, const OverlapSearch& search)
   shortest.try_parts();
   shortest.try_lean();
   shortest.refine_order();
-  return shortest.result();
+  Plan result = shortest.result();
+  note_other_shapes(result);
+  return result;
 }
 
 }  // namespace shardplan

@@ -114,5 +114,16 @@ TEST(OverlapSearchTest, OfPlansThatTakeNearlyTheSameTimeTheLeanerIsTaken) {
   EXPECT_LT(open_gap(found).value(), 0.05);
 }
 
+// The plan with the least sum of times fills the memory so much that none of its overlapped orders fits.
+TEST(OverlapSearchTest, GoesOnWhereNoOrderOfTheFirstPlanFits) {
+  const auto model = std::make_shared<const Model>(read_model("configs/gpt3-175b.yaml"));
+  PlanOptions options = limited_to(100'000'000);
+  options.pieces = {{0, 1, 2}, {0, 2, 64}, {1, 1, 8}};
+  const Plan found = ModelPlanner(model, read_cluster("dgx-a100x128"), options).plan(Level::kSpeed, "auto");
+  ASSERT_TRUE(found.fits());
+  EXPECT_TRUE(found.is_overlapped);
+  EXPECT_LT(found.time.step(), found.bound.amount / 100 * 90) << "in sequence it takes at least that bound";
+}
+
 }  // namespace
 }  // namespace shardplan

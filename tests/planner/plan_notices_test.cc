@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/cluster/cluster_mesh.h"
 #include "model/planned_model.h"
 #include "model/read_model.h"
 
@@ -182,6 +183,32 @@ TEST(PlanNoticesTest, IndicesBeyondTheLastGradientHaveNoEffect) {
       unused_fusion_index(program, graph, fusions),
       "comm_fusion: allreduce: index 20 has no effect: there are 0 all_reduces of gradients to join, counted from "
       "0");
+}
+
+TEST(PlanNoticesTest, OtherShapesAreNamedWhereALargePieceMayBeToBlame) {
+  const auto notices_of = [](const std::string& parallel, const char* mesh, Picoseconds bound) {
+    Plan plan;
+    plan.model = std::make_shared<const Model>(read_model_text(
+        "shardplan: 1\ninputs: {x: [16, 10]}\noperators:\n  a: {op: ReLU, in: x}\n" + parallel, "m.yaml"));
+    plan.options.level = Level::kSpeed;
+    plan.status = PlanStatus::kFeasible;
+    plan.mesh = DeviceMesh::parse(mesh);
+    plan.pieces = search_pieces(plan.mesh);
+    plan.time.computation = 100;
+    plan.overlapped_bound = bound;
+    note_other_shapes(plan);
+    return plan.notices;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(
+      notices_of("", "y=16, x=16", 90),
+      (Texts{"the step is far from its bound with mesh pieces 16 x 2 x 8; `parallel: {mesh: auto}` also plans with "
+             "5 other shapes, which takes as many times as long"}));
+  EXPECT_EQ(notices_of("", "y=16, x=16", 96), Texts());
+  EXPECT_EQ(notices_of("", "node=8, nvlink=8", 90), Texts());
+  EXPECT_EQ(notices_of("", "y=16, x=2, z=2", 90), Texts()) << "there is no other";
+  EXPECT_EQ(notices_of("parallel: {mesh: {y: 16, x: 16}}\n", "y=16, x=16", 90), Texts());
+  EXPECT_EQ(notices_of("parallel: {parallel_mode: semi_auto_parallel}\n", "y=16, x=16", 90), Texts());
 }
 
 }  // namespace
