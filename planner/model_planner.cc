@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -122,13 +121,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
       uniform_ = std::make_shared<const RepeatClasses>(std::move(classes));
     }
   }
-  std::set<std::string> scopes;
-  for (const GraphOperator& op : graph_->operators()) {
-    const int level = number_of(options_.level);
-    if (!op.level || *op.level == level || !scopes.insert(op.level_scope).second) continue;
-    notices_.push_back(fmt::format("{} is searched separately at level {}, and the rest of the model at level {}",
-                                   op.level_scope, *op.level, level));
-  }
+  for (std::string& text : separate_levels(*graph_, options_.level)) notices_.push_back(std::move(text));
   options_.time_spent += since_begin.elapsed();
 }
 

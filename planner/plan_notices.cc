@@ -122,6 +122,17 @@ std::vector<std::string> idle_recomputation(const Model& model, const OperatorGr
   return notices;
 }
 
+std::vector<std::string> separate_levels(const OperatorGraph& graph, Level level) {
+  std::vector<std::string> notices;
+  std::set<std::string> scopes;
+  for (const GraphOperator& op : graph.operators()) {
+    if (!op.level || *op.level == number_of(level) || !scopes.insert(op.level_scope).second) continue;
+    notices.push_back(fmt::format("{} is searched separately at level {}, and the rest of the model at level {}",
+                                  op.level_scope, *op.level, number_of(level)));
+  }
+  return notices;
+}
+
 std::vector<std::string> model_notices(const Model& model, const OperatorGraph& planned) {
   std::vector<std::string> notices = per_device_notices(planned, model.parallel);
   if (std::optional<std::string> text = attention_as_written(model.graph, model.parallel)) {

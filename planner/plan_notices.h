@@ -24,7 +24,10 @@ std::vector<std::string> unfused_attention(const OperatorGraph& forward, const P
 /// One notice for each entry of `recompute` of which nothing is computed again.
 std::vector<std::string> idle_recomputation(const Model& model, const OperatorGraph& planned);
 
-/// All of these of a model.
+/// One notice for each block that has a level of its own, other than the model's.
+std::vector<std::string> separate_levels(const OperatorGraph& graph, Level level);
+
+/// All notices that only a model and its planned graph are needed for.
 std::vector<std::string> model_notices(const Model& model, const OperatorGraph& planned);
 
 /// A notice if some indices of comm_fusion are beyond the last gradient's (MindSpore warns of them too), else

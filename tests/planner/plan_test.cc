@@ -56,7 +56,8 @@ TEST(PlanTest, OverlappedPlansAreComparedByTheStepThatTheyTake) {
   Plan shows = plan_with(Level::kSpeed, {40, 40, 40, 0});  // 80 and 80
   EXPECT_FALSE(is_better(hides, shows));
   hides.is_overlapped = true;
-  EXPECT_FALSE(is_better(hides, shows)) << "one of them is not overlapped";
+  EXPECT_TRUE(is_better(hides, shows)) << "in sequence the sum is the step";
+  EXPECT_FALSE(is_better(shows, hides));
   shows.is_overlapped = true;
   EXPECT_TRUE(is_better(hides, shows));
   EXPECT_FALSE(is_better(shows, hides));
