@@ -242,8 +242,8 @@ class ModeDecisions {
         "full_batch: true leaves it whole"};
     if (parallel_.parallel_mode == ParallelMode::kDataParallel) {
       const std::int64_t below = size / devices * devices;
-      fault.hint =
-          below == 0 ? fmt::format("possible: {}", devices) : fmt::format("possible: {} or {}", below, below + devices);
+      fault.hint = below == 0 ? fmt::format("possible sizes: {}, or fewer devices", devices)
+                              : fmt::format("possible sizes: {} or {}, or fewer devices", below, below + devices);
     }
     const bool is_known = std::any_of(faults_.begin(), faults_.end(),
                                       [&](const Diagnostic& known) { return known.message == fault.message; });

@@ -308,15 +308,17 @@ TEST(ModeStrategiesTest, ABatchThatTheDevicesDoNotDivideIsRefused) {
   const std::string text = std::string(kModePerceptron) + "parallel: {parallel_mode: data_parallel, mesh: {dp: 8}}\n";
   ModelOverrides batch;
   batch.dims["B"] = 12;
-  EXPECT_EQ(
-      fault_of(text, batch),
-      "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 12\n    possible: 8 or 16");
+  EXPECT_EQ(fault_of(text, batch),
+            "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 12\n    possible "
+            "sizes: 8 or 16, or fewer devices");
   batch.dims["B"] = 6;
   EXPECT_EQ(fault_of(text, batch),
-            "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 6\n    possible: 8");
+            "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 6\n    possible sizes: "
+            "8, or fewer devices");
   batch.dims["B"] = 1;
   EXPECT_EQ(fault_of(text, batch),
-            "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 1\n    possible: 8");
+            "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 1\n    possible sizes: "
+            "8, or fewer devices");
 }
 
 TEST(ModeStrategiesTest, ABatchMayBeCutUnequallyIfNothingForbidsIt) {
@@ -329,7 +331,8 @@ TEST(ModeStrategiesTest, ABatchMayBeCutUnequallyIfNothingForbidsIt) {
                     thirty);
   };
   const std::string refusal =
-      "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 30\n    possible: 24 or 32";
+      "m.yaml:4:10: error: x: data parallelism splits dimension 0 into 8, but its size is 30\n    possible sizes: 24 "
+      "or 32, or fewer devices";
   EXPECT_EQ(fault(""), "");
   EXPECT_EQ(fault(", uneven: false"), refusal);
   EXPECT_EQ(fault(", gradients_mean: false"), refusal);  // the sum of the devices' means
