@@ -20,6 +20,13 @@ void for_each_of_parameters(const Settings& said, Visit visit) {
   if (said.parallel_optimizer) visit("parallel_optimizer", said.parallel_optimizer->place);
 }
 
+/// The same for those that only a parameter takes.
+template <class Visit>
+void for_each_layout(const Settings& said, Visit visit) {
+  if (said.gradient_strategy) visit("gradient_strategy", said.gradient_strategy->place);
+  if (said.state_strategy) visit("state_strategy", said.state_strategy->place);
+}
+
 bool has_place(const std::vector<Diagnostic>& faults, const SourcePlace& place) {
   return std::ranges::any_of(faults, [&](const Diagnostic& fault) { return fault.place == place; });
 }
@@ -35,18 +42,22 @@ void SettingChecks::fault_once(const SourcePlace& place, std::string message, st
 }
 
 void SettingChecks::check_operator(const std::string& name, const Settings& said) {
-  const auto refuse = [&](const char* key, const SourcePlace& place, const char* takes_it) {
-    fault(place, fmt::format("{} is an operator and has no parameters of its own; {} is for {}", name, key, takes_it));
+  const auto refuse = [&](const char* takes_it) {
+    return [&, takes_it](const char* key, const SourcePlace& place) {
+      fault(place,
+            fmt::format("{} is an operator and has no parameters of its own; {} is for {}", name, key, takes_it));
+    };
   };
-  for_each_of_parameters(
-      said, [&](const char* key, const SourcePlace& place) { refuse(key, place, "a block or a parameter"); });
-  if (said.gradient_strategy) refuse("gradient_strategy", said.gradient_strategy->place, "a parameter");
-  if (said.state_strategy) refuse("state_strategy", said.state_strategy->place, "a parameter");
+  for_each_of_parameters(said, refuse("a block or a parameter"));
+  for_each_layout(said, refuse("a parameter"));
 }
 
 void SettingChecks::check_tensor(const std::string& name, const Settings& said, const char* what, bool is_parameter) {
+  const auto refuse_key = [&](const char* key, const SourcePlace& place) {
+    fault(place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
+  };
   const auto refuse = [&](const auto& field, const char* key) {
-    if (field) fault(field->place, fmt::format("{} is {}; it takes strategy, not {}", name, what, key));
+    if (field) refuse_key(key, field->place);
   };
   refuse(said.in_strategy, "in_strategy");
   refuse(said.out_strategy, "out_strategy");
@@ -57,13 +68,8 @@ void SettingChecks::check_tensor(const std::string& name, const Settings& said, 
   refuse(said.gather_again, "gather_again");
   refuse(said.compiled, "compiled");
   if (is_parameter) return;
-  refuse(said.requires_grad, "requires_grad");
-  refuse(said.comm_fusion, "comm_fusion");
-  refuse(said.gradient_strategy, "gradient_strategy");
-  refuse(said.state_strategy, "state_strategy");
-  refuse(said.gradient_dtype, "gradient_dtype");
-  refuse(said.state_dtype, "state_dtype");
-  refuse(said.parallel_optimizer, "parallel_optimizer");
+  for_each_of_parameters(said, refuse_key);
+  for_each_layout(said, refuse_key);
 }
 
 void SettingChecks::check_backward(const std::string& name, const Settings& said, bool is_listed) {
