@@ -461,7 +461,7 @@ ModelPlanner::Draft ModelPlanner::with_repaired_limits(Draft draft, const ModelP
       const Bytes excess = draft.plan.memory.peak - draft.plan.usable;
       for (Bytes& limit : repaired.memory_limits) limit = std::max<Bytes>(0, limit - excess);
     }
-    LevelResult found = search.find(repaired, draft.choice);
+    LevelResult found = search.find(repaired, draft.choice, {}, draft.plan.bound.amount);  // limits only fall
     if (!found.choice) break;
     draft.plan = in_sequence(decisions_of(problem, *found.choice), std::move(draft.plan));
     draft.plan.status = PlanStatus::kFeasible;

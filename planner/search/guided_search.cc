@@ -115,9 +115,10 @@ LevelResult GuidedSearch::search(const StrategyProblem& problem, std::string_vie
 }
 
 LevelResult GuidedSearch::find(const StrategyProblem& problem, const std::optional<Choice>& start,
-                               std::function<void(const Choice&)> first_answer) const {
+                               std::function<void(const Choice&)> first_answer, std::int64_t known_bound) const {
   LevelOptions options = options_;
   options.start = start;
+  options.known_bound = known_bound;
   options.first_answer = std::move(first_answer);
   const bool is_guided = find_search(name_)->takes_guidance;
   const bool parts_first = is_guided && options_.level != Level::kMemory && num_entries(problem) > kManyEntries;

@@ -26,10 +26,10 @@ class GuidedSearch {
                bool takes_longer = false);
 
   /// The best choice found, no worse than `start` if that is feasible. Requires that `problem` is the model's,
-  /// possibly with other memory limits. `first_answer` receives the result of the first search of the full problem
-  /// (`LevelOptions`).
+  /// possibly with other memory limits. `first_answer` receives the result of the first search of the full problem;
+  /// `known_bound` is a bound that holds for it (`LevelOptions`).
   LevelResult find(const StrategyProblem& problem, const std::optional<Choice>& start,
-                   std::function<void(const Choice&)> first_answer = {}) const;
+                   std::function<void(const Choice&)> first_answer = {}, std::int64_t known_bound = 0) const;
   /// The same with a bound computed in parallel, for a search that gives none; without `bound_options` it equals
   /// `find`.
   LevelResult find_with_bound(const StrategyProblem& problem, const std::optional<Choice>& start,

@@ -186,6 +186,7 @@ class RatioSearch {
     if (!least.choice || evaluate(problem_, *least.choice).cost.communication >= communication()) return;
     SearchOptions from_least = options_of(both(), least.choice);
     from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
+    from_least.limits.work = options.limits.work;
     PlanResult again = search_.search(problem_, from_least);
     append(statistics_, again.statistics);
     if (!again.choice || again.cost >= sum_) return;
@@ -224,10 +225,10 @@ class RatioSearch {
   const Deadline since_begin_{0, {}};
   std::optional<Choice> choice_;
   PlanStatus status_ = PlanStatus::kNoPlanFound;
-  std::int64_t weight_ = kFirst;             // of communication
-  bool is_lost_ = false;                     // the search ended, but what it forbade itself may be feasible
-  std::int64_t sum_ = 0, bound_of_sum_ = 0;  // weighted: of the choice, and the last search's bound
-  Picoseconds bound_ = 0;                    // on communication
+  std::int64_t weight_ = kFirst;              // of communication
+  bool is_lost_ = false;                      // the search ended, but what it forbade itself may be feasible
+  std::int64_t sum_ = 0, bound_of_sum_ = 0;   // weighted: of the choice, and the last search's bound
+  Picoseconds bound_ = options_.known_bound;  // on communication
   std::vector<StageStatistics> statistics_;
 };
 

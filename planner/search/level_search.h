@@ -19,7 +19,8 @@ struct LevelOptions {
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Choice> start;
-  bool wants_bound = true;  // false: only the choice is needed, its bound may be 0
+  bool wants_bound = true;       // false: only the choice is needed, its bound may be 0
+  std::int64_t known_bound = 0;  // kRatio: a bound that holds for this problem, from a search of one with higher limits
   /// kRatio: receives the choice that will be the answer unless the search for the bound finds a better one; may be
   /// empty.
   std::function<void(const Choice&)> first_answer;
