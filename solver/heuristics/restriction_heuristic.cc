@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "solver/bounds/elimination.h"
 #include "solver/core/restricted_core.h"
@@ -15,8 +16,7 @@ constexpr double kValuesPerNode[] = {16, 8, 5, 3, 2, 1.5, 1.2};  // on average, 
 
 }  // namespace
 
-std::optional<RestrictedChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter,
-                                                      std::size_t first_share) {
+std::vector<std::uint8_t> promising_values(const CoreProblem& core, const DualBound& dual, double values_per_node) {
   std::vector<double> excess(core.costs.size());
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
     for (std::size_t value = 0; value < core.num_values(node); ++value) {
@@ -24,15 +24,22 @@ std::optional<RestrictedChoice> restriction_heuristic(const CoreProblem& core, c
     }
   }
   std::vector<double> sorted = excess;
+  const auto count = static_cast<std::size_t>(values_per_node * static_cast<double>(core.num_nodes()));
+  const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count, sorted.size() - 1));
+  std::nth_element(sorted.begin(), place, sorted.end());
+  std::vector<std::uint8_t> promising(excess.size());
+  for (std::size_t at = 0; at < excess.size(); ++at) promising[at] = dual.alive()[at] && excess[at] <= *place;
+  return promising;
+}
+
+std::optional<RestrictedChoice> restriction_heuristic(const CoreProblem& core, const DualBound& dual, WorkMeter& meter,
+                                                      std::size_t first_share) {
   for (std::size_t share = first_share; share < std::size(kValuesPerNode); ++share) {
     const auto count = static_cast<std::size_t>(kValuesPerNode[share] * static_cast<double>(core.num_nodes()));
-    if (count >= sorted.size()) continue;
-    if (!meter.spend(3 * sorted.size())) return std::nullopt;
-    const auto place = sorted.begin() + static_cast<std::ptrdiff_t>(count);
-    std::nth_element(sorted.begin(), place, sorted.end());
-    std::vector<std::uint8_t> alive(excess.size());
-    for (std::size_t at = 0; at < excess.size(); ++at) alive[at] = dual.alive()[at] && excess[at] <= *place;
-    const auto likely = restrict_core(core, alive, kMostRestrictedEntries);
+    if (count >= core.costs.size()) continue;
+    if (!meter.spend(3 * core.costs.size())) return std::nullopt;
+    const auto likely =
+        restrict_core(core, promising_values(core, dual, kValuesPerNode[share]), kMostRestrictedEntries);
     if (!likely) continue;
     const Elimination elimination(likely->core);
     if (!elimination.is_possible() || elimination.work() > static_cast<double>(kWork)) continue;

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "solver/bounds/dual_bound.h"
 #include "solver/core/work_meter.h"
 
 namespace shardplan {
+
+/// By value of the core: 1 for those of least excess cost after the bound's last pass, so many for each node on
+/// average, and for the best of every node.
+std::vector<std::uint8_t> promising_values(const CoreProblem& core, const DualBound& dual, double values_per_node);
 
 /// A choice, and the largest share of the values that elimination could handle of those tried.
 struct RestrictedChoice {

@@ -171,6 +171,9 @@ class Run {
     result.is_exact = parts_.is_exact;
     result.has_bound = parts_.has_bound;
     result.constant_cost = static_cast<double>(presolve.constant_cost());
+    if (incumbent_.has_choice()) {
+      result.known_cost = static_cast<double>(*incumbent_.cost() - presolve.constant_cost());
+    }
     result.good_enough.push_back({0, options_.limits.gap});
     if (work > 0) {
       if (options_.limits.early_gap > 0) {

@@ -36,9 +36,12 @@ struct CoreSearchOptions {
   std::uint64_t exact_work = 0;
   GoodEnough give_up;        // with work above 0: after it the portfolio ends if the gap is above this one
   double constant_cost = 0;  // the cost of the problem outside the core; gaps are shares of the sum
-  bool is_exact = true;      // whether branch and bound takes part if a pass is cheap
-  bool has_bound = true;     // false: neighbourhood searches only
-  bool eliminates = true;    // whether `search_without_limits` may eliminate
+  /// Of the best choice known outside, which need not be one of the core: presolve may have left only better ones.
+  double known_cost = kInfinity;
+  bool is_exact = true;        // whether branch and bound takes part if a pass is cheap
+  bool has_bound = true;       // false: neighbourhood searches only
+  bool eliminates = true;      // whether `search_without_limits` may eliminate
+  bool searches_parts = true;  // whether promising parts of the core are searched by themselves
   /// May be empty. A null choice: only the bound has improved.
   std::function<void(const CoreChoice* choice, double cost, double bound)> progress;
 
@@ -73,5 +76,8 @@ struct CoreSearchResult {
   std::uint64_t work = 0;
   std::vector<StageStatistics> statistics;
 };
+
+/// `search_without_limits` or `search_with_portfolio`.
+using CoreSearch = CoreSearchResult (*)(const CoreProblem&, const CoreSearchOptions&, const Deadline&);
 
 }  // namespace shardplan

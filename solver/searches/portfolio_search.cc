@@ -55,6 +55,7 @@ class PortfolioSearch {
   PortfolioSearch(const CoreProblem& core, const CoreSearchOptions& options, const Deadline& deadline)
       : core_(core), options_(options), deadline_(deadline) {
     known_.prices.assign(core.limits.size(), 0);
+    known_.known_cost = options.known_cost;
   }
 
   CoreSearchResult run() {
@@ -73,11 +74,11 @@ class PortfolioSearch {
 
  private:
   bool is_within_gap() const {
-    return known_.is_proven() || (known_.best.choice && options_.is_good_enough(known_.best.cost, known_.bound, work_));
+    return known_.is_proven() || options_.is_good_enough(known_.best_cost(), known_.bound, work_);
   }
   bool is_work_spent() const {
     return (options_.work > 0 && work_ >= most_work()) ||
-           (known_.best.choice && !goes_on_exactly() && options_.gives_up(known_.best.cost, known_.bound, work_));
+           (!goes_on_exactly() && options_.gives_up(known_.best_cost(), known_.bound, work_));
   }
   bool is_done() const { return is_within_gap() || is_complete_ || deadline_.is_over() || is_work_spent(); }
 
@@ -229,7 +230,7 @@ class PortfolioSearch {
       for (PortfolioWorker& worker : workers_) worker.follow_prices(known_);
       const double gain = known_.bound - before;
       before = known_.bound;
-      const double gap = known_.best.choice ? known_.best.cost - known_.bound : kInfinity;
+      const double gap = known_.best_cost() - known_.bound;
       // Steps shrink towards the old target; a much better target justifies long steps again.
       if (known_.best.choice && old_cost - known_.best.cost > 0.2 * gap) {
         for (PortfolioWorker& worker : workers_) worker.dual().restart_steps(1);
@@ -242,9 +243,10 @@ class PortfolioSearch {
 
   PortfolioSituation situation() const {
     // The path of a bound without prices is unique, and has ended.
-    const bool is_close = known_.best.cost - known_.bound < 1e-4 * known_.bound;
+    const bool is_close = known_.best_cost() - known_.bound < 1e-4 * known_.bound;
     const bool rests = shares_exact() && round_ < next_fresh_bound_;
-    return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close || rests};
+    return {options_.has_bound, uses_exact(), shares_exact(), core_.limits.empty() || is_close || rests,
+            options_.searches_parts && known_.best.choice};
   }
 
   void epoch() {
@@ -319,7 +321,7 @@ class PortfolioSearch {
 
   /// After a bound from scratch that was no better, the next one has to wait, twice as long each time.
   void rest_if_still(double priced_before) {
-    const double gap = known_.best.choice ? known_.best.cost - priced_before : kInfinity;
+    const double gap = known_.best_cost() - priced_before;
     const bool is_still = known_.priced_bound - priced_before < kStandsStill * gap;
     rest_ = is_still ? std::max(2 * rest_, kFirstRest) : 0;
     next_fresh_bound_ = round_ + rest_;
@@ -361,6 +363,8 @@ class PortfolioSearch {
       case Engine::kDive:
         if (beginning == nullptr) return worker.run_dive(known_, random, dive_work(work));
         return worker.run_dive(*exact_, *beginning, known_, random, dive_work(work));
+      case Engine::kPart:
+        return worker.run_part(known_, options_, search_with_portfolio, random, uses_exact() ? work : dive_work(work));
       case Engine::kTrees:
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "solver/heuristics/dive.h"
+#include "solver/searches/promising_part.h"
 
 // Each engine improves the choice or the bound in its own way; none is best on all problems, or at all times on one
 // problem:
@@ -16,6 +17,7 @@
 //            nothing passes by where the old one stands still
 //   dive     rounds the bound to a choice by removing the least likely values, a share at a time; where branch and bound runs,
 //            from its most promising subproblems, whose prices and choices differ
+//   part     the values that the bound leaves cheap: so few that all engines, above all branch and bound, get far
 //   trees    many small steps that no sequence of single moves could make; annealed, so that they leave a valley
 //   blocks   a few large steps: a block of up to some 260 nodes is bounded and dived into as a problem of its own
 //   exact    branch and bound, where a pass is so cheap that thousands of subproblems are affordable
@@ -31,13 +33,16 @@ constexpr DualBound::Steps kSteps[] = {{DualBound::Subgradient::kDecoded, 0.8},
                                        {DualBound::Subgradient::kMinMarginals, 0.8, 20},
                                        {DualBound::Subgradient::kDecoded, 0.5, 20}};
 
+constexpr double kFewestPerNode = 1.5, kMostPerNode = 7.5;  // values of a promising part; mostly few
+
 const DualBound::Steps& steps_of(std::size_t setting) { return kSteps[setting % std::size(kSteps)]; }
 
 }  // namespace
 
 double PortfolioKnowledge::target() const {
-  const double above = bound + 0.05 * std::abs(bound) + 1;
-  return best.choice ? std::min(best.cost, bound > 0 ? 20 * bound + 1 : best.cost) : above;
+  const double cost = best_cost();
+  if (cost < kInfinity) return std::min(cost, bound > 0 ? 20 * bound + 1 : cost);
+  return bound > -kInfinity ? bound + 0.05 * std::abs(bound) + 1 : kInfinity;
 }
 
 PortfolioWorker::PortfolioWorker(const CoreProblem& core, const Deadline& deadline, int thread)
@@ -69,7 +74,14 @@ void PortfolioWorker::improve(std::span<const CoreChoice> choices, std::uint64_t
 
 void PortfolioWorker::run_bound(const PortfolioKnowledge& known, const DualBound::Steps& steps, std::uint64_t work) {
   WorkMeter meter(*deadline_, work);
-  const double target = known.target();
+  double target = known.target();
+  if (target == kInfinity) {
+    dual_.pass();
+    meter.spend(dual_.work_per_pass());
+    PortfolioKnowledge own;
+    own.bound = dual_.best_bound();
+    target = own.target();
+  }
   while (!meter.is_spent()) {
     meter.spend(dual_.work_per_pass());
     if (dual_.iterate(target, steps) == kInfinity) break;
@@ -131,6 +143,24 @@ void PortfolioWorker::dive_from(DualBound& start, const RestrictedCore* part, co
     offer(Engine::kDive);
   }
   used_ += meter.used();
+}
+
+void PortfolioWorker::run_part(const PortfolioKnowledge& known, const CoreSearchOptions& options, CoreSearch search,
+                               Random& random, std::uint64_t work) {
+  CoreSearchOptions own = options;
+  own.seed = random.next();
+  const double share = random.unit();
+  const double values_per_node = kFewestPerNode + (kMostPerNode - kFewestPerNode) * share * share;
+  const auto found =
+      search_promising_part(*core_, dual_, *known.best.choice, values_per_node, own, work, *deadline_, search);
+  if (!found) {
+    ++used_;
+    return;
+  }
+  used_ += found->work;
+  if (!found->choice) return;
+  state_.set(*found->choice);
+  offer(Engine::kPart);
 }
 
 void PortfolioWorker::run_neighbourhood(Engine engine, const PortfolioKnowledge& known, Random& random,

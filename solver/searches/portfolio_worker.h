@@ -15,6 +15,7 @@
 #include "solver/core/work_meter.h"
 #include "solver/heuristics/block_neighbourhood.h"
 #include "solver/heuristics/tree_neighbourhood.h"
+#include "solver/searches/core_search.h"
 #include "solver/searches/portfolio_schedule.h"
 #include "solver/searches/subproblems_ahead.h"
 
@@ -30,15 +31,19 @@ struct FoundChoice {
 /// What all threads know; it changes only between epochs.
 struct PortfolioKnowledge {
   FoundChoice best;
+  double known_cost = kInfinity;  // `CoreSearchOptions::known_cost`
   double bound = -std::numeric_limits<double>::infinity();
   std::vector<double> prices;  // by time
   double priced_bound =
       -std::numeric_limits<double>::infinity();  // with these prices; that of branch and bound may be higher
 
+  /// Infinite if none is known.
+  double best_cost() const { return std::min(best.cost, known_cost); }
   /// The value that subproblems must stay below.
   double best_cost(const CoreProblem& core) const { return std::min(best.cost, core.big_m); }
   bool is_proven() const { return best.choice && bound > best.cost - 1; }
-  /// The target for updating prices: the best cost, or a little above the bound as long as none is known.
+  /// The target for updating prices: the best cost, or a little above the bound as long as none is known. Without
+  /// either there is none yet (infinite).
   double target() const;
 };
 
@@ -60,6 +65,9 @@ class PortfolioWorker {
   /// A dive that starts from a subproblem of branch and bound.
   void run_dive(const BranchAndBound& exact, const BranchAndBound::Subproblem& subproblem,
                 const PortfolioKnowledge& known, Random& random, std::uint64_t work);
+  /// The search of a promising part of the core, of random size. Requires a best choice.
+  void run_part(const PortfolioKnowledge& known, const CoreSearchOptions& options, CoreSearch search, Random& random,
+                std::uint64_t work);
   /// Tree or block neighbourhoods of the best choice; without one, repairs of random choices.
   void run_neighbourhood(Engine engine, const PortfolioKnowledge& known, Random& random, std::uint64_t work);
   /// Subproblems of branch and bound, see `take_outcomes`.

@@ -12,6 +12,7 @@
 #include "solver/core/work_meter.h"
 #include "solver/heuristics/restriction_heuristic.h"
 #include "solver/searches/portfolio_search.h"
+#include "solver/searches/promising_part.h"
 
 // Without memory limits the problem is a sum of terms over nodes and edges: a graphical model (weighted constraint
 // satisfaction). Presolve has folded all trees and chains, so what remains has cycles. The steps, in the order of their
@@ -23,8 +24,9 @@
 // choice, reduced-cost fixing removes the values that belong to no better choice; then the core is made smaller, passes
 // become cheaper, elimination may become possible, and the loop starts again: large cores are decided in this way. A
 // restriction heuristic (elimination among the values of least reduced cost) finds the choices that decoding misses on
-// cycles. Only what stalls after all this goes to the portfolio, in growing slices, since any better choice lets the
-// loop continue.
+// cycles. Where passes are expensive, all these steps on a core of such values alone take the work of one pass and find
+// what would take dozens. Only what stalls after all this goes to the portfolio, in growing slices, since any better
+// choice lets the loop continue.
 //
 // The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves
 // once and for all. Limitation: bounds of single edges and nodes only, no higher-order cuts, so a small gap can remain
@@ -43,6 +45,11 @@ constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most thi
 constexpr std::uint64_t kFirstSlice = 100'000'000;  // of the portfolio; the next ones are longer
 constexpr double kWorthATry = 0.7;                  // of the gap at the last attempt of a restriction
 constexpr int kPatientLooks = 3;                    // checks without success
+/// With at least this much work per pass, the promising part of the core is searched by itself with the work of a pass.
+/// At first it has so many values for each node; more after a search that ended early, fewer after one that did not.
+constexpr std::uint64_t kLargePass = 10'000'000;
+constexpr double kPromisingValues = 2.5, kMostPromisingValues = 20;
+constexpr double kMorePromising = 1.5, kFewerPromising = 0.75;
 
 class UnlimitedSearch {
  public:
@@ -55,9 +62,13 @@ class UnlimitedSearch {
 
   CoreSearchResult run() {
     if (eliminate(affordable())) return finish_result();
+    if (options_.first_bound) {
+      dual_->restore(*options_.first_bound, std::vector<std::uint8_t>(core_->costs.size(), 1));
+    }
     for (const CoreChoice& choice : options_.starts) improve(choice);
     pass_and_fix();
-    if (!is_done()) try_restriction();  // the last passes are the most informative
+    const bool has_news = !best_ || best_cost_ - bound_ < tried_gap_;
+    if (has_news && !is_done()) try_restriction();  // the last passes are the most informative
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
       const double cost = best_cost_;
@@ -70,7 +81,9 @@ class UnlimitedSearch {
 
  private:
   bool is_proven() const { return is_complete_ || (best_ && bound_ > best_cost_ - 1); }
-  bool is_done() const { return is_proven() || (best_ && options_.is_good_enough(best_cost_, bound_, meter_.used())); }
+  bool is_done() const { return is_proven() || options_.is_good_enough(known_cost(), bound_, meter_.used()); }
+  /// Infinite if none is known.
+  double known_cost() const { return std::min(best_cost_, options_.known_cost); }
 
   /// The work of an elimination that is worth its time now.
   std::uint64_t affordable() const { return std::min(kShortWork, std::max(kLittleWork, kTimesPasses * meter_.used())); }
@@ -146,28 +159,46 @@ class UnlimitedSearch {
       before = bound_;
       if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_restriction();
       if (is_proven()) return;
-      const bool is_smaller = best_ && fix_values();
+      const bool is_smaller = known_cost() < kInfinity && fix_values();
       if (is_proven()) return;
       if (is_smaller && eliminate(affordable())) return;
-      still = !is_smaller && gain < kStandsStill * (best_cost_ - bound_) ? still + 1 : 0;
+      still = !is_smaller && gain < kStandsStill * (known_cost() - bound_) ? still + 1 : 0;
       if (is_done()) return;
     }
   }
 
   void try_restriction() {
-    if (!options_.eliminates) return;
     tried_gap_ = best_cost_ - bound_;
-    const auto found = restriction_heuristic(*core_, *dual_, meter_, restricted_share_);
+    if (options_.eliminates) {
+      if (const auto found = restriction_heuristic(*core_, *dual_, meter_, restricted_share_)) {
+        restricted_share_ = found->share;
+        improve(found->choice, "restriction");
+      }
+    }
+    if (options_.searches_parts && best_ && dual_->work_per_pass() >= kLargePass && !is_done()) search_part();
+  }
+
+  /// The best choice in this core or the nearest to it.
+  CoreChoice nearest_to_best() const {
+    CoreChoice result = *best_;
+    for (const auto& restriction : restrictions_) result = restriction->nearest(result);
+    return result;
+  }
+
+  void search_part() {
+    const auto found = search_promising_part(*core_, *dual_, nearest_to_best(), promising_per_node_, options_,
+                                             dual_->work_per_pass(), deadline_, search_without_limits);
     if (!found) return;
-    restricted_share_ = found->share;
-    improve(found->choice, "restriction");
+    meter_.spend(found->work);
+    if (found->choice) improve(*found->choice, "promising part");
+    promising_per_node_ *= found->stopped_by == Limit::kWork ? kFewerPromising : kMorePromising;
+    promising_per_node_ = std::min(promising_per_node_, kMostPromisingValues);
   }
 
   /// True if the core became much smaller.
   bool fix_values() {
     std::vector<std::uint8_t> alive = dual_->alive();
-    const double best = best_cost_;
-    if (!dual_->fix_by_reduced_cost(best, alive)) return false;
+    if (!dual_->fix_by_reduced_cost(known_cost(), alive)) return false;
     for (std::size_t node = 0; node < core_->num_nodes(); ++node) {
       const auto begin = alive.begin() + core_->first_value[node];
       const auto end = alive.begin() + core_->first_value[node + 1];
@@ -202,11 +233,7 @@ class UnlimitedSearch {
     options.seed = mix(options_.seed + slice);
     options.starts.clear();
     options.first_bound = dual_->state();
-    if (best_) {
-      CoreChoice start = *best_;
-      for (const auto& restriction : restrictions_) start = restriction->nearest(start);
-      options.starts.push_back(std::move(start));
-    }
+    if (best_) options.starts.push_back(nearest_to_best());
     options.progress = [&](const CoreChoice* choice, double cost, double bound) {
       bound_ = std::max(bound_, std::min(bound, best_cost_));
       if (choice != nullptr) {
@@ -231,7 +258,7 @@ class UnlimitedSearch {
     result.is_complete = is_proven();
     result.stopped_by = stopped_by(result.is_complete);
     result.bound = best_ ? (result.is_complete && is_exact_bound() ? best_cost_ : std::min(bound_, best_cost_))
-                         : (is_complete_ ? core_->big_m : bound_);
+                         : (is_complete_ ? std::min(core_->big_m, known_cost()) : bound_);
     result.found_by = found_by_;
     result.seconds_to_best = seconds_to_best_;
     if (num_passes_ > 0) {
@@ -269,6 +296,7 @@ class UnlimitedSearch {
   double seconds_to_best_ = 0;
   std::uint64_t num_passes_ = 0;
   double tried_gap_ = kInfinity;
+  double promising_per_node_ = kPromisingValues;
   std::size_t restricted_share_ = 0;  // that the restriction heuristic was able to search in this core
   std::vector<StageStatistics> statistics_;
   std::vector<StageStatistics> rest_statistics_;  // of the last slice

@@ -37,6 +37,24 @@ TEST(RestrictionHeuristicTest, FindsGoodChoicesOfCyclesThatDecodingMisses) {
   EXPECT_GT(num_best, num_decoded);
 }
 
+TEST(RestrictionHeuristicTest, PromisingValuesAreThoseOfLeastExcessAndTheBestOfEachNode) {
+  CoreSketch sketch;
+  sketch.costs = {{0, 1, 9}, {5, 3, 4}, {7}};
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  dual.pass();  // excess 0 1 9 | 2 0 1 | 0
+  const auto values = [&](double per_node) { return promising_values(core, dual, per_node); };
+  EXPECT_EQ(values(0), (std::vector<std::uint8_t>{1, 0, 0, 0, 1, 0, 1}));
+  EXPECT_EQ(values(1), (std::vector<std::uint8_t>{1, 1, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(values(5.0 / 3), (std::vector<std::uint8_t>{1, 1, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(values(100), (std::vector<std::uint8_t>(7, 1)));
+  std::vector<std::uint8_t> alive(7, 1);
+  alive[1] = 0;
+  dual.set_alive(alive);
+  dual.pass();
+  EXPECT_EQ(values(100), alive);
+}
+
 TEST(RestrictionHeuristicTest, PricesOfBytesCount) {
   // One node, four values: the cheapest holds 10 bytes at a price of 1 each.
   CoreSketch sketch;

@@ -98,6 +98,34 @@ TEST(PortfolioSearchTest, SubproblemsProveWhatPricesCannotWherePassesAreLongToo)
   }
 }
 
+TEST(PortfolioSearchTest, AChoiceKnownOutsideCountsForTheGap) {
+  // As presolve does with a known cost: only better choices are left, of which there are none here.
+  int num_by_gap = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoreSketch sketch = random_core(random, {.max_nodes = 7, .edge_percent = 60});
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    const double optimum = sketch.cost(*best);
+    CoreProblem core = core_of(sketch);
+    core.big_m = optimum;
+    CoreSearchOptions options;
+    options.work = 50'000'000;
+    options.known_cost = optimum;
+    const CoreSearchResult proven = search_with_portfolio(core, options, Deadline(0, {}));
+    EXPECT_FALSE(proven.choice.has_value());
+    EXPECT_TRUE(proven.is_complete);
+    options.good_enough = {{0, 1e12}};
+    const CoreSearchResult found = search_with_portfolio(core, options, Deadline(0, {}));
+    EXPECT_FALSE(found.choice.has_value());
+    EXPECT_LE(found.bound, optimum);
+    EXPECT_LE(found.work, proven.work);
+    num_by_gap += found.stopped_by == Limit::kGap;
+  }
+  EXPECT_GT(num_by_gap, 10);
+}
+
 TEST(PortfolioSearchTest, SaysWhichLimitItReached) {
   const StrategyProblem problem =
       layered_problem({.layers = 2, .width = 8, .strategies = 8, .training = true, .limit_percent = 10});

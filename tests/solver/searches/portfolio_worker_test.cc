@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "solver/searches/portfolio_search.h"
 #include "tests/support/cores.h"
 
 namespace shardplan {
@@ -37,7 +38,7 @@ class PortfolioWorkerTest : public testing::Test {
 };
 
 TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
-  int num_found[6] = {};
+  int num_found[7] = {};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -58,6 +59,10 @@ TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
     num_found[2] += expect_true(sketch, worker, Engine::kTrees);
     worker.run_neighbourhood(Engine::kBlocks, known, random, kWork);
     num_found[3] += expect_true(sketch, worker, Engine::kBlocks);
+    if (known.best.choice) {
+      worker.run_part(known, {}, search_with_portfolio, random, kWork);
+      num_found[6] += expect_true(sketch, worker, Engine::kPart);
+    }
     DualBound root(core);
     root.pass();
     BranchAndBound exact(core, root);
@@ -78,7 +83,8 @@ TEST_F(PortfolioWorkerTest, EveryEngineFindsFeasibleChoices) {
     EXPECT_GT(worker.take_used(), 0u);
     EXPECT_EQ(worker.take_used(), 0u);
   }
-  for (const int found : num_found) EXPECT_GT(found, 20);
+  for (int engine = 0; engine < 6; ++engine) EXPECT_GT(num_found[engine], 20);
+  EXPECT_GT(num_found[6], 0);  // few parts of such small cores are small enough
 }
 
 TEST_F(PortfolioWorkerTest, EqualWorkAndSeedGiveEqualAnswers) {
@@ -113,10 +119,29 @@ TEST_F(PortfolioWorkerTest, FollowsPricesThatBoundMuchBetter) {
   EXPECT_EQ(worker.dual().best_bound(), 8);
 }
 
+TEST_F(PortfolioWorkerTest, PricesMoveBeforeAnythingIsKnown) {
+  // Two nodes, each with a cheap value of 5 bytes and one of 9 without: at most one of the cheap ones fits.
+  CoreSketch sketch;
+  sketch.costs = {{0, 9}, {0, 9}};
+  sketch.segments = {{0, 0, 1, {5, 0}}, {1, 0, 1, {5, 0}}};
+  sketch.limits = {5};
+  const CoreProblem core = core_of(sketch);
+  PortfolioWorker worker(core, deadline_, 0);
+  PortfolioKnowledge nothing;
+  nothing.prices = {0};
+  worker.run_bound(nothing, 100'000);
+  EXPECT_GT(worker.dual().best_prices()[0], 0);
+  EXPECT_GT(worker.dual().best_bound(), 0);
+}
+
 TEST_F(PortfolioWorkerTest, TheTargetIsTheBestCostOrALittleAboveTheBound) {
   PortfolioKnowledge known;
+  EXPECT_EQ(known.target(), kInfinity);  // neither is known
   known.bound = 100;
   EXPECT_EQ(known.target(), 100 + 5 + 1);
+  known.known_cost = 150;
+  EXPECT_EQ(known.target(), 150);
+  known.known_cost = kInfinity;
   known.best = {CoreChoice{}, 300, Engine::kDive};
   EXPECT_EQ(known.target(), 300);
   known.best.cost = 1e9;
