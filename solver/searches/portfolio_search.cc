@@ -116,6 +116,9 @@ class PortfolioSearch {
     return std::max(5 * work, options_.work == 0 ? kDivePasses * pass_work() : 0);
   }
 
+  /// A unit of work takes several times as long with few values for each node. On small cores each part is soon proven.
+  std::uint64_t part_work(std::uint64_t work) const { return uses_exact() ? work / 4 + 1 : dive_work(work); }
+
   void continue_bound(const DualBound::State& state) {
     known_.prices = state.prices;
     known_.bound = known_.priced_bound = state.bound;
@@ -364,7 +367,7 @@ class PortfolioSearch {
         if (beginning == nullptr) return worker.run_dive(known_, random, dive_work(work));
         return worker.run_dive(*exact_, *beginning, known_, random, dive_work(work));
       case Engine::kPart:
-        return worker.run_part(known_, options_, search_with_portfolio, random, uses_exact() ? work : dive_work(work));
+        return worker.run_part(known_, options_, search_with_portfolio, random, part_work(work));
       case Engine::kTrees:
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);
