@@ -18,7 +18,8 @@ struct PortfolioSituation {
   bool uses_exact = false;        // a pass of the bound is so cheap that branch and bound pays
   bool shares_exact = false;      // branch and bound has a share of the rounds
   bool is_bound_settled = false;  // running the bound again would not raise it
-  bool searches_parts = true;     // otherwise dives take their rounds, or trees beside branch and bound
+  /// A choice is known, and parts may be searched; otherwise dives take their rounds, or trees beside branch and bound.
+  bool searches_parts = true;
 };
 
 /// Which engine a thread runs in a round, both counted from 0:

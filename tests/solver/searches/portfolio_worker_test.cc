@@ -34,6 +34,15 @@ class PortfolioWorkerTest : public testing::Test {
     return known;
   }
 
+  /// Two nodes, each with a value of 5 bytes for nothing and one of none for 9: only one can have its cheap value.
+  static CoreProblem one_of_two_fits() {
+    CoreSketch sketch;
+    sketch.costs = {{0, 9}, {0, 9}};
+    sketch.segments = {{0, 0, 1, {5, 0}}, {1, 0, 1, {5, 0}}};
+    sketch.limits = {5};
+    return core_of(sketch);
+  }
+
   Deadline deadline_{0, {}};
 };
 
@@ -103,11 +112,7 @@ TEST_F(PortfolioWorkerTest, EqualWorkAndSeedGiveEqualAnswers) {
 }
 
 TEST_F(PortfolioWorkerTest, FollowsPricesThatBoundMuchBetter) {
-  CoreSketch sketch;
-  sketch.costs = {{0, 9}, {0, 9}};
-  sketch.segments = {{0, 0, 1, {5, 0}}, {1, 0, 1, {5, 0}}};
-  sketch.limits = {5};
-  const CoreProblem core = core_of(sketch);
+  const CoreProblem core = one_of_two_fits();
   PortfolioWorker worker(core, deadline_, 0);
   PortfolioKnowledge known;
   known.best = {CoreChoice{0, 1}, 9, Engine::kBound};
@@ -120,12 +125,7 @@ TEST_F(PortfolioWorkerTest, FollowsPricesThatBoundMuchBetter) {
 }
 
 TEST_F(PortfolioWorkerTest, PricesMoveBeforeAnythingIsKnown) {
-  // Two nodes, each with a cheap value of 5 bytes and one of 9 without: at most one of the cheap ones fits.
-  CoreSketch sketch;
-  sketch.costs = {{0, 9}, {0, 9}};
-  sketch.segments = {{0, 0, 1, {5, 0}}, {1, 0, 1, {5, 0}}};
-  sketch.limits = {5};
-  const CoreProblem core = core_of(sketch);
+  const CoreProblem core = one_of_two_fits();
   PortfolioWorker worker(core, deadline_, 0);
   PortfolioKnowledge nothing;
   nothing.prices = {0};
