@@ -41,6 +41,8 @@ constexpr int kImpatientPasses = 5;
 constexpr double kFarTarget = 1.5;
 constexpr int kPassesBetween = 1;  // plain passes between those with over-relaxation
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
+// From this much work for a pass on, matrices are read as floats: they are then larger than caches.
+constexpr std::uint64_t kLargePass = 10'000'000;
 constexpr double kUnit = 0x1p-53;  // largest relative rounding error of an operation
 
 /// A sum that also accumulates the rounding errors (Neumaier, ZAMM 54, 1974): its error is about one unit of the
@@ -87,6 +89,17 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
     sum_of_largest_entries_ += (*core.matrices)[neighbour.matrix].largest;
   }
   work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
+  if (work_ >= kLargePass) {
+    auto floats = std::make_shared<std::vector<FloatMatrix>>(core.matrices->size());
+    for (std::size_t i = 0; i < floats->size(); ++i) {
+      const CoreMatrix& matrix = (*core.matrices)[i];
+      (*floats)[i].forward.resize(matrix.forward.size());
+      (*floats)[i].backward.resize(matrix.backward.size());
+      round_down(matrix.forward.data(), matrix.forward.size(), (*floats)[i].forward.data());
+      round_down(matrix.backward.data(), matrix.backward.size(), (*floats)[i].backward.data());
+    }
+    floats_ = std::move(floats);
+  }
   price_values();
 }
 
@@ -206,7 +219,6 @@ inline double DualBound::message(std::size_t node, std::uint32_t slot, double sh
   double* const sent = messages_.data() + first_message_[neighbour.reverse];
   const std::size_t classes = neighbour.is_row ? matrix.row_classes : matrix.column_classes;
   const std::size_t other_classes = neighbour.is_row ? matrix.column_classes : matrix.row_classes;
-  const double* const entries = neighbour.is_row ? matrix.forward.data() : matrix.backward.data();
   const double* in = in_.data();
   for (std::size_t value = 0; value < count; ++value) in_[value] = sum_[value] * share - received[value];
   if (classes < count) {
@@ -219,7 +231,12 @@ inline double DualBound::message(std::size_t node, std::uint32_t slot, double sh
     in = by_class_.data();
   }
   double* const out = other_classes < other_count ? out_.data() : sent;
-  min_plus(in, classes, entries, other_classes, out);
+  if (floats_) {
+    const FloatMatrix& floats = (*floats_)[neighbour.matrix];
+    min_plus(in, classes, (neighbour.is_row ? floats.forward : floats.backward).data(), other_classes, out);
+  } else {
+    min_plus(in, classes, (neighbour.is_row ? matrix.forward : matrix.backward).data(), other_classes, out);
+  }
   double least = out[0];
   for (std::size_t c = 1; c < other_classes; ++c) least = out[c] < least ? out[c] : least;
   if (other_classes < other_count) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "solver/core/core_problem.h"
@@ -18,6 +19,8 @@ namespace shardplan {
 ///
 /// The bound is certified: every pass yields a reparametrisation of the problem whatever the messages were, and what
 /// rounding can have added (a few units in the last place of what each node adds up) is taken off; see `rounding_error`.
+/// Large passes read the matrices as floats, rounded down, in about half of the time: the bound is then one of a problem
+/// that costs a little less (2^-23 of each entry), until `use_doubles`.
 class DualBound {
  public:
   enum class Subgradient { kDecoded, kMinMarginals };
@@ -43,6 +46,11 @@ class DualBound {
   /// `pass` and `move_prices` with the usual schedule: shorter steps and a return to the best prices if the bound
   /// does not rise.
   double iterate(double target, const Steps& steps);
+
+  /// From now on entries are exact.
+  void use_doubles() { floats_.reset(); }
+  /// Whether a bound on this cost is so near that the precision of floats begins to matter.
+  static bool needs_doubles(double cost, double bound) { return cost - bound < kPrecise * cost; }
 
   double best_bound() const { return best_bound_; }
   /// The bound to which `reduced_cost` is added: that of the last pass's forward half (reduced costs are read on the
@@ -106,6 +114,12 @@ class DualBound {
 
  private:
   static constexpr double kFirstReach = 2;
+  static constexpr double kPrecise = 1e-6;  // several times the precision of floats
+
+  /// The entries of a `CoreMatrix` as floats, rounded down.
+  struct FloatMatrix {
+    std::vector<float> forward, backward;
+  };
 
   void price_values();
   double sweep_forward();
@@ -116,10 +130,11 @@ class DualBound {
   void usage_of_min_marginals();
 
   const CoreProblem* core_;
-  std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
-  std::vector<double> messages_;              // into each node, one block per slot
-  std::vector<double> earlier_messages_;      // after the last extrapolated pass; empty: extrapolation starts now
-  std::vector<double> value_costs_;           // with prices; huge for removed values
+  std::shared_ptr<const std::vector<FloatMatrix>> floats_;  // null: doubles are used
+  std::vector<std::uint32_t> first_message_;                // by slot (position in neighbours)
+  std::vector<double> messages_;                            // into each node, one block per slot
+  std::vector<double> earlier_messages_;  // after the last extrapolated pass; empty: extrapolation starts now
+  std::vector<double> value_costs_;       // with prices; huge for removed values
   std::vector<double> min_marginals_;
   std::vector<std::uint8_t> alive_;
   std::vector<double> prices_, best_prices_, cumulative_, momentum_, usage_;

@@ -1,22 +1,26 @@
 #include "solver/core/vector_kernels.h"
 
+#include <bit>
 #include <limits>
 
 #include "base/vector_code.h"
 
 namespace shardplan {
 
+namespace {
+
 // Four rows at a time, so that `out` is read and written less often.
-SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns,
-                                    double* __restrict out) {
+template <class Entry>
+[[gnu::always_inline]] inline void min_plus_of(const double* in, std::size_t rows, const Entry* matrix,
+                                               std::size_t columns, double* __restrict out) {
   for (std::size_t c = 0; c < columns; ++c) out[c] = std::numeric_limits<double>::infinity();
   std::size_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     const double in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
-    const double* const row0 = matrix + r * columns;
-    const double* const row1 = row0 + columns;
-    const double* const row2 = row1 + columns;
-    const double* const row3 = row2 + columns;
+    const Entry* const row0 = matrix + r * columns;
+    const Entry* const row1 = row0 + columns;
+    const Entry* const row2 = row1 + columns;
+    const Entry* const row3 = row2 + columns;
     for (std::size_t c = 0; c < columns; ++c) {
       const double sum0 = in0 + row0[c], sum1 = in1 + row1[c], sum2 = in2 + row2[c], sum3 = in3 + row3[c];
       const double least01 = sum1 < sum0 ? sum1 : sum0;
@@ -27,11 +31,31 @@ SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const do
   }
   for (; r < rows; ++r) {
     const double first = in[r];
-    const double* const row = matrix + r * columns;
+    const Entry* const row = matrix + r * columns;
     for (std::size_t c = 0; c < columns; ++c) {
       const double sum = first + row[c];
       out[c] = sum < out[c] ? sum : out[c];
     }
+  }
+}
+
+}  // namespace
+
+SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns,
+                                    double* __restrict out) {
+  min_plus_of(in, rows, matrix, columns, out);
+}
+SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const float* matrix, std::size_t columns,
+                                    double* __restrict out) {
+  min_plus_of(in, rows, matrix, columns, out);
+}
+
+// The bits of a float that is not negative, read as an integer, are in the order of the floats.
+SHARDPLAN_VECTOR_CODE void round_down(const double* items, std::size_t count, float* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float nearest = static_cast<float>(items[i]);
+    const std::int32_t bits = std::bit_cast<std::int32_t>(nearest);
+    out[i] = std::bit_cast<float>(static_cast<double>(nearest) > items[i] ? bits - 1 : bits);
   }
 }
 

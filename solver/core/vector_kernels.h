@@ -9,6 +9,10 @@ namespace shardplan {
 
 /// out[c] = min over r of in[r] + matrix[r][c]; infinity if there are no rows.
 void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns, double* __restrict out);
+void min_plus(const double* in, std::size_t rows, const float* matrix, std::size_t columns, double* __restrict out);
+
+/// out[i] is the largest float that is not above items[i]. Requires items from 0 to 2^100.
+void round_down(const double* items, std::size_t count, float* __restrict out);
 
 /// sums[i] += table[at[i]]
 void gather_add(const double* table, const std::uint32_t* at, std::size_t count, double* __restrict sums);

@@ -74,6 +74,7 @@ void PortfolioWorker::improve(std::span<const CoreChoice> choices, std::uint64_t
 
 void PortfolioWorker::run_bound(const PortfolioKnowledge& known, const DualBound::Steps& steps, std::uint64_t work) {
   WorkMeter meter(*deadline_, work);
+  if (DualBound::needs_doubles(known.best_cost(), std::max(known.bound, dual_.best_bound()))) dual_.use_doubles();
   double target = known.target();
   if (target == kInfinity) {
     dual_.pass();
@@ -151,15 +152,15 @@ void PortfolioWorker::run_part(const PortfolioKnowledge& known, const CoreSearch
   own.seed = random.next();
   const double share = random.unit();
   const double values_per_node = kFewestPerNode + (kMostPerNode - kFewestPerNode) * share * share;
-  const auto found =
-      search_promising_part(*core_, dual_, *known.best.choice, values_per_node, own, work, *deadline_, search);
-  if (!found) {
+  const auto part = PromisingPart::of(*core_, dual_, *known.best.choice, values_per_node, own, work);
+  if (!part) {
     ++used_;
     return;
   }
-  used_ += found->work;
-  if (!found->choice) return;
-  state_.set(*found->choice);
+  const CoreSearchResult found = part->search(*deadline_, search);
+  used_ += found.work;
+  if (!found.choice) return;
+  state_.set(*found.choice);
   offer(Engine::kPart);
 }
 

@@ -1,10 +1,12 @@
 #include "solver/searches/unlimited_search.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <memory>
 
 #include "base/random.h"
+#include "base/side_by_side.h"
 #include "solver/bounds/dual_bound.h"
 #include "solver/bounds/elimination.h"
 #include "solver/core/move_state.h"
@@ -25,7 +27,7 @@
 // become cheaper, elimination may become possible, and the loop starts again: large cores are decided in this way. A
 // restriction heuristic (elimination among the values of least reduced cost) finds the choices that decoding misses on
 // cycles. Where passes are expensive, all these steps on a core of such values alone take the work of one pass and find
-// what would take dozens. Only what stalls after all this goes to the portfolio, in growing slices, since any better
+// what would take dozens; they run beside the passes. Only what stalls after all this goes to the portfolio, in growing slices, since any better
 // choice lets the loop continue.
 //
 // The obvious alternative, branch and bound from the start, would prove again in each subproblem what fixing proves
@@ -69,6 +71,7 @@ class UnlimitedSearch {
     pass_and_fix();
     const bool has_news = !best_ || best_cost_ - bound_ < tried_gap_;
     if (has_news && !is_done()) try_restriction();  // the last passes are the most informative
+    finish_part();
     if (!is_done()) eliminate(kLongWork);
     for (std::uint64_t slice = 0; !is_done() && !meter_.is_spent(); ++slice) {
       const double cost = best_cost_;
@@ -91,8 +94,7 @@ class UnlimitedSearch {
   /// A choice of the current core.
   void offer(const CoreChoice& choice, double cost, const char* stage) {
     if (cost >= best_cost_ || cost >= core_->big_m) return;
-    best_ = choice;
-    for (std::size_t i = restrictions_.size(); i-- > 0;) best_ = restrictions_[i]->expand(*best_);
+    best_ = expand(choice, restrictions_.size());
     best_cost_ = cost;
     found_by_ = stage;
     seconds_to_best_ = deadline_.elapsed();
@@ -133,9 +135,13 @@ class UnlimitedSearch {
     return true;
   }
 
+  void pass_and_fix() {
+    pass_and_fix_until_still();
+    finish_part();
+  }
   /// Passes until the bound stalls; values are removed as soon as their reduced cost shows that no better choice has
   /// them.
-  void pass_and_fix() {
+  void pass_and_fix_until_still() {
     double before = -kInfinity;
     int still = 0;
     // A little of limited work is always reserved for the other steps.
@@ -148,7 +154,9 @@ class UnlimitedSearch {
         meter_.spend(dual_->work_per_pass());
         if (dual_->pass_ahead() == kInfinity) is_complete_ = true;
       }
+      finish_part();
       if (is_complete_ || meter_.is_stopped()) return;
+      if (DualBound::needs_doubles(known_cost(), dual_->best_bound())) dual_->use_doubles();
       const bool is_higher = dual_->best_bound() > bound_;
       bound_ = std::max(bound_, dual_->best_bound());
       improve(dual_->decoded());
@@ -175,23 +183,35 @@ class UnlimitedSearch {
         improve(found->choice, "restriction");
       }
     }
-    if (options_.searches_parts && best_ && dual_->work_per_pass() >= kLargePass && !is_done()) search_part();
+    if (options_.searches_parts && best_ && dual_->work_per_pass() >= kLargePass && !is_done()) begin_part();
   }
 
-  /// The best choice in this core or the nearest to it.
-  CoreChoice nearest_to_best() const {
-    CoreChoice result = *best_;
-    for (const auto& restriction : restrictions_) result = restriction->nearest(result);
-    return result;
+  /// A choice of the whole core, in this core or the nearest to it.
+  CoreChoice nearest(CoreChoice choice) const {
+    for (const auto& restriction : restrictions_) choice = restriction->nearest(choice);
+    return choice;
+  }
+  /// A choice of the core after that many restrictions in terms of the whole core.
+  CoreChoice expand(CoreChoice choice, std::size_t num_restrictions) const {
+    for (std::size_t i = num_restrictions; i-- > 0;) choice = restrictions_[i]->expand(choice);
+    return choice;
   }
 
-  void search_part() {
-    const auto found = search_promising_part(*core_, *dual_, nearest_to_best(), promising_per_node_, options_,
-                                             dual_->work_per_pass(), deadline_, search_without_limits);
-    if (!found) return;
-    meter_.spend(found->work);
-    if (found->choice) improve(*found->choice, "promising part");
-    promising_per_node_ *= found->stopped_by == Limit::kWork ? kFewerPromising : kMorePromising;
+  /// Searches a part beside the passes; `finish_part` receives the result.
+  void begin_part() {
+    auto part =
+        PromisingPart::of(*core_, *dual_, nearest(*best_), promising_per_node_, options_, dual_->work_per_pass());
+    if (!part) return;
+    restrictions_of_part_ = restrictions_.size();
+    part_ = begin_beside(
+        [part = *std::move(part), deadline = deadline_] { return part.search(deadline, search_without_limits); });
+  }
+  void finish_part() {
+    if (!part_.valid()) return;
+    const CoreSearchResult found = part_.get();
+    meter_.spend(found.work);
+    if (found.choice) improve(nearest(expand(*found.choice, restrictions_of_part_)), "promising part");
+    promising_per_node_ *= found.stopped_by == Limit::kWork ? kFewerPromising : kMorePromising;
     promising_per_node_ = std::min(promising_per_node_, kMostPromisingValues);
   }
 
@@ -233,7 +253,7 @@ class UnlimitedSearch {
     options.seed = mix(options_.seed + slice);
     options.starts.clear();
     options.first_bound = dual_->state();
-    if (best_) options.starts.push_back(nearest_to_best());
+    if (best_) options.starts.push_back(nearest(*best_));
     options.progress = [&](const CoreChoice* choice, double cost, double bound) {
       bound_ = std::max(bound_, std::min(bound, best_cost_));
       if (choice != nullptr) {
@@ -297,7 +317,9 @@ class UnlimitedSearch {
   std::uint64_t num_passes_ = 0;
   double tried_gap_ = kInfinity;
   double promising_per_node_ = kPromisingValues;
-  std::size_t restricted_share_ = 0;  // that the restriction heuristic was able to search in this core
+  std::future<CoreSearchResult> part_;    // the search of a promising part, if one is running ...
+  std::size_t restrictions_of_part_ = 0;  // ... and how often the core that it is a part of had been made smaller
+  std::size_t restricted_share_ = 0;      // that the restriction heuristic was able to search in this core
   std::vector<StageStatistics> statistics_;
   std::vector<StageStatistics> rest_statistics_;  // of the last slice
 };

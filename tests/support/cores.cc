@@ -171,6 +171,32 @@ CoreChoice random_choice(const CoreSketch& sketch, Random& random) {
   return choice;
 }
 
+CoreSketch large_triangle(std::uint64_t seed) {
+  constexpr std::uint32_t kValues = 1300;
+  constexpr double kUnit = 1'000'000'000;
+  Random random(seed);
+  CoreSketch sketch;
+  sketch.big_m = 0x1p50;
+  sketch.costs.assign(3, std::vector<double>(kValues, 0));
+  std::uint32_t best[3];
+  for (std::uint32_t& value : best) value = static_cast<std::uint32_t>(random.below(kValues));
+  for (const auto& [from, to] : {std::pair(0u, 1u), std::pair(0u, 2u), std::pair(1u, 2u)}) {
+    CoreSketch::Edge edge{from, to, {}};
+    for (std::uint32_t i = 0; i < kValues; ++i) {
+      std::vector<double>& row = edge.costs.emplace_back();
+      for (std::uint32_t j = 0; j < kValues; ++j)
+        row.push_back(kUnit * static_cast<double>(500 + random.below(500)) + 7);
+    }
+    edge.costs[best[from]][best[to]] = kBestOfLargeTriangle / 3;
+    for (int decoys = from == 0 && to == 1 ? 200 : 0; decoys > 0; --decoys) {
+      const auto i = random.below(kValues), j = random.below(kValues);
+      if (i != best[from] && j != best[to]) edge.costs[i][j] = 300 * kUnit + 3;
+    }
+    sketch.edges.push_back(std::move(edge));
+  }
+  return sketch;
+}
+
 std::string describe(const CoreSketch& sketch) {
   std::string text = fmt::format("costs {}\n", sketch.costs);
   for (const auto& edge : sketch.edges) text += fmt::format("edge {}-{}: {}\n", edge.from, edge.to, edge.costs);

@@ -54,6 +54,12 @@ struct RandomCoreOptions {
 CoreSketch random_core(Random& random, const RandomCoreOptions& options = {});
 CoreChoice random_choice(const CoreSketch& sketch, Random& random);
 
+/// A triangle of nodes with 1300 values each, whose passes are large enough for what searches do only then. Entries
+/// are whole numbers that floats do not hold. The best choice, which costs `kBestOfLargeTriangle`, is the only one that takes
+/// the cheapest entries of two edges; the third edge has some cheaper ones.
+CoreSketch large_triangle(std::uint64_t seed);
+inline constexpr double kBestOfLargeTriangle = 3 * 400'000'000'001.0;
+
 /// A text with all numbers, for failure messages.
 std::string describe(const CoreSketch& sketch);
 

@@ -56,6 +56,22 @@ TEST(DualBoundTest, OnTreesWithoutLimitsItIsTheOptimumAndDecodesIt) {
   }
 }
 
+TEST(DualBoundTest, LargePassesLoseNoMoreThanThePrecisionOfFloats) {
+  const CoreSketch sketch = large_triangle(1);
+  const CoreProblem core = core_of(sketch);
+  DualBound dual(core);
+  for (int pass = 0; pass < 10; ++pass) dual.pass();
+  EXPECT_LT(dual.best_bound(), kBestOfLargeTriangle - 1);
+  EXPECT_GT(dual.best_bound(), kBestOfLargeTriangle * (1 - 0x1p-23));
+  EXPECT_EQ(sketch.cost(dual.decoded()), kBestOfLargeTriangle);
+  EXPECT_TRUE(DualBound::needs_doubles(kBestOfLargeTriangle, dual.best_bound()));
+  EXPECT_FALSE(DualBound::needs_doubles(kBestOfLargeTriangle, 0.99 * kBestOfLargeTriangle));
+  dual.use_doubles();
+  for (int pass = 0; pass < 10; ++pass) dual.pass();
+  EXPECT_GT(dual.best_bound(), kBestOfLargeTriangle - 1);
+  EXPECT_LE(dual.best_bound(), kBestOfLargeTriangle);
+}
+
 // Costs of a contest's size: a unit is the twelfth digit, and prices and bytes make more of them.
 TEST(DualBoundTest, HoldsWhereCostsHaveTwelveDigits) {
   int num_feasible = 0;

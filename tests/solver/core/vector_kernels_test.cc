@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -33,6 +34,29 @@ TEST(VectorKernelsTest, MinPlusIsTheLeastSumOverTheRows) {
       }
     }
   }
+}
+
+TEST(VectorKernelsTest, FloatsAreTheLargestThatAreNotAbove) {
+  Random random(11);
+  std::vector<double> items = random_numbers(random, 1000);
+  for (double& item : items) item *= item * item;  // up to 2^30
+  for (const double item : {0.0, 1.0, 0x1p24 + 1, 0x1p53 - 1, 0x1p60, 0x1.fffffffffffffp99}) items.push_back(item);
+  std::vector<float> floats(items.size());
+  round_down(items.data(), items.size(), floats.data());
+  int num_rounded = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    EXPECT_LE(static_cast<double>(floats[i]), items[i]);
+    EXPECT_GT(static_cast<double>(std::nextafter(floats[i], std::numeric_limits<float>::infinity())), items[i]);
+    num_rounded += static_cast<double>(floats[i]) < items[i];
+  }
+  EXPECT_GT(num_rounded, 900);
+  // With them, sums are those of doubles.
+  const std::vector<double> widened(floats.begin(), floats.end());
+  const std::vector<double> in = random_numbers(random, 9);
+  std::vector<double> out(111), expected(111);
+  min_plus(in.data(), 9, floats.data(), 111, out.data());
+  min_plus(in.data(), 9, widened.data(), 111, expected.data());
+  EXPECT_EQ(out, expected);
 }
 
 TEST(VectorKernelsTest, GatherAddAddsThePickedEntries) {

@@ -31,24 +31,24 @@ TEST(PromisingPartTest, FindsFeasibleChoicesNoWorseThanTheBestKnown) {
     const CoreChoice known = random_choice(sketch, random);
     const DualBound dual = bound_of(core);
     const CoreSearch search = times == 0 ? search_without_limits : search_with_portfolio;
-    const auto found = search_promising_part(core, dual, known, 1.5, {}, kWork, deadline, search);
-    if (!found) continue;
+    const auto part = PromisingPart::of(core, dual, known, 1.5, {}, kWork);
+    if (!part) continue;
     ++num_parts;
-    EXPECT_GT(found->work, 0u);
-    if (!found->choice) {
+    const CoreSearchResult found = part->search(deadline, search);
+    EXPECT_GT(found.work, 0u);
+    if (!found.choice) {
       EXPECT_FALSE(sketch.is_feasible(known)) << describe(sketch);
       continue;
     }
-    ASSERT_TRUE(sketch.is_feasible(*found->choice)) << describe(sketch);
-    EXPECT_EQ(found->cost, sketch.cost(*found->choice));
-    EXPECT_GE(found->cost, sketch.cost(*optimum));
+    ASSERT_TRUE(sketch.is_feasible(*found.choice)) << describe(sketch);
+    EXPECT_EQ(found.cost, sketch.cost(*found.choice));
+    EXPECT_GE(found.cost, sketch.cost(*optimum));
     if (sketch.is_feasible(known)) {
-      EXPECT_LE(found->cost, sketch.cost(known));
-      num_better += found->cost < sketch.cost(known);
+      EXPECT_LE(found.cost, sketch.cost(known));
+      num_better += found.cost < sketch.cost(known);
     }
-    num_best += found->cost == sketch.cost(*optimum);
-    const auto again = search_promising_part(core, dual, known, 1.5, {}, kWork, deadline, search);
-    EXPECT_EQ(again->choice, found->choice);
+    num_best += found.cost == sketch.cost(*optimum);
+    EXPECT_EQ(part->search(deadline, search).choice, found.choice);
   }
   EXPECT_GT(num_parts, 100);
   EXPECT_GT(num_better, num_parts / 4);
@@ -59,10 +59,7 @@ TEST(PromisingPartTest, APartAsLargeAsTheCoreIsNotSearched) {
   Random random(3);
   const CoreSketch sketch = random_core(random, {.max_nodes = 7, .max_values = 6, .edge_percent = 80});
   const CoreProblem core = core_of(sketch);
-  const Deadline deadline(0, {});
-  EXPECT_FALSE(search_promising_part(core, bound_of(core), random_choice(sketch, random), 100, {}, kWork, deadline,
-                                     search_with_portfolio)
-                   .has_value());
+  EXPECT_FALSE(PromisingPart::of(core, bound_of(core), random_choice(sketch, random), 100, {}, kWork).has_value());
 }
 
 TEST(PromisingPartTest, ContainsTheBestChoiceWhateverTheBoundSays) {
@@ -72,12 +69,11 @@ TEST(PromisingPartTest, ContainsTheBestChoiceWhateverTheBoundSays) {
   sketch.segments = {{0, 0, 1, {5, 5, 5, 5, 5, 5, 5, 0}}, {1, 0, 1, {5, 5, 5, 5, 5, 5, 5, 0}}};
   sketch.limits = {0};
   const CoreProblem core = core_of(sketch);
-  const Deadline deadline(0, {});
-  const auto found =
-      search_promising_part(core, bound_of(core), {7, 7}, 0.5, {}, kWork, deadline, search_with_portfolio);
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->choice, (CoreChoice{7, 7}));
-  EXPECT_EQ(found->cost, 100);
+  const auto part = PromisingPart::of(core, bound_of(core), {7, 7}, 0.5, {}, kWork);
+  ASSERT_TRUE(part.has_value());
+  const CoreSearchResult found = part->search(Deadline(0, {}), search_with_portfolio);
+  EXPECT_EQ(found.choice, (CoreChoice{7, 7}));
+  EXPECT_EQ(found.cost, 100);
 }
 
 }  // namespace

@@ -53,6 +53,20 @@ TEST(UnlimitedSearchTest, MakesLayersSmallerUntilTheyAreProven) {
   EXPECT_EQ(first.bound, second.bound);
 }
 
+TEST(UnlimitedSearchTest, LargePassesAreCompletedExactly) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const CoreSketch sketch = large_triangle(seed);
+    const CoreProblem core = core_of(sketch);
+    CoreSearchOptions options;
+    options.eliminates = false;
+    options.starts = {{0, 0, 0}};
+    const CoreSearchResult found = search_without_limits(core, options, Deadline(0, {}));
+    EXPECT_TRUE(found.is_complete);
+    EXPECT_EQ(found.cost, kBestOfLargeTriangle);
+    EXPECT_EQ(sketch.cost(*found.choice), found.cost);
+  }
+}
+
 TEST(UnlimitedSearchTest, SaysWhichLimitItReached) {
   // A clique of twelve nodes with twelve values each, which no short search decides.
   CoreSketch sketch;
