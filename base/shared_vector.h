@@ -80,6 +80,7 @@ class SharedVector {
   iterator begin() { return block_ == nullptr ? iterator() : opened().begin(); }
   iterator end() { return block_ == nullptr ? iterator() : opened().end(); }
   const T* data() const { return items().data(); }
+  T* data() { return block_ == nullptr ? nullptr : opened().data(); }
 
   void push_back(T item) { own().push_back(std::move(item)); }
   template <class... Args>

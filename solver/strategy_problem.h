@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/shared_vector.h"
 #include "base/units.h"
 
 namespace shardplan {
@@ -47,11 +48,12 @@ struct UsageTable {
 };
 
 /// Cost of every pair of strategies of two neighbours (a redistribution's communication, or kForbidden). Shared by
-/// all equal edges. Row-major: `costs[row * columns + column]`, rows are the strategies of the edge's `from`.
+/// all equal edges, and by copies of the problem. Row-major: `costs[row * columns + column]`, rows are the strategies of
+/// the edge's `from`.
 struct CostMatrix {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
-  std::vector<std::int64_t> costs;  // picoseconds of communication
+  SharedVector<std::int64_t> costs;  // picoseconds of communication
 
   std::int64_t at(std::size_t row, std::size_t column) const { return costs[row * columns + column]; }
   bool operator==(const CostMatrix&) const = default;

@@ -27,6 +27,12 @@ std::int64_t times(std::int64_t cost, std::int64_t count) {
   return cost > kForbidden / count ? kForbidden : cost * count;
 }
 
+CostMatrix repeated(const CostMatrix& once, std::int64_t count) {
+  std::vector<std::int64_t> costs = once.costs;
+  for (std::int64_t& cost : costs) cost = times(cost, count);
+  return {once.rows, once.columns, std::move(costs)};
+}
+
 template <class Id>
 using Counted = std::vector<std::pair<Id, std::int64_t>>;  // how many of each, by ascending id
 
@@ -94,9 +100,8 @@ class Tying {
     for (const auto& [edge, count] : all) {
       const auto [found, is_new] = matrices.try_emplace({edge.matrix, count});
       if (is_new) {
-        CostMatrix matrix = problem_.matrices[edge.matrix];
-        for (std::int64_t& cost : matrix.costs) cost = times(cost, count);
-        found->second = result_.problem.matrices.push_back(std::move(matrix));
+        const CostMatrix& once = problem_.matrices[edge.matrix];
+        found->second = result_.problem.matrices.push_back(count == 1 ? once : repeated(once, count));
       }
       result_.problem.edges.push_back({edge.from, edge.to, found->second});
     }

@@ -38,14 +38,15 @@ StrategyProblem guessed_problem(const ModelProblem& problem, const OperatorGraph
     MatrixId& matrix = result.edges[id].matrix;
     const MatrixId without = guess.start_ups != 100 && without_start_ups != nullptr ? (*without_start_ups)[id] : matrix;
     const auto [found, is_new] = scaled.try_emplace({matrix, without, percent});
-    if (is_new) {
-      CostMatrix part = known[matrix];
-      for (std::size_t i = 0; i < part.costs.size(); ++i) {
-        std::int64_t& cost = part.costs[i];
-        if (without != matrix) cost = with_start_ups(cost, known[without].costs[i], guess.start_ups);
-        if (percent != 100) cost = guessed(cost, percent);
+    if (is_new && without == matrix && percent == 100) {
+      found->second = result.matrices.push_back(known[matrix]);
+    } else if (is_new) {
+      std::vector<std::int64_t> costs = known[matrix].costs;
+      for (std::size_t i = 0; i < costs.size(); ++i) {
+        if (without != matrix) costs[i] = with_start_ups(costs[i], known[without].costs[i], guess.start_ups);
+        if (percent != 100) costs[i] = guessed(costs[i], percent);
       }
-      found->second = result.matrices.push_back(std::move(part));
+      found->second = result.matrices.push_back({known[matrix].rows, known[matrix].columns, std::move(costs)});
     }
     matrix = found->second;
   }

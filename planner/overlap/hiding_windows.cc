@@ -169,9 +169,10 @@ StrategyProblem HidingWindows::estimated(const Hiding& hiding) const {
       const auto busy = sum.kernels > 0 ? static_cast<std::int64_t>(Int128{sum.busy} * 100 / sum.kernels) : 0;
       const std::int64_t crowded = std::max<std::int64_t>(0, (busy - kRoomyPercent) * 100 / (100 - kRoomyPercent));
       const MatrixId of_edge = result.edges[id].matrix;
-      CostMatrix matrix = known.matrices[of_edge];
+      const CostMatrix& matrix = known.matrices[of_edge];
+      std::vector<std::int64_t> costs = matrix.costs;
       bool is_changed = false;
-      for (std::int64_t& cost : matrix.costs) {
+      for (std::int64_t& cost : costs) {
         if (cost == 0 || cost >= kForbidden) continue;
         const Picoseconds exposed = std::max<Picoseconds>(0, cost - room);
         const Picoseconds hidden = percent_of(cost, hiding.slowdown_percent);
@@ -181,7 +182,7 @@ StrategyProblem HidingWindows::estimated(const Hiding& hiding) const {
         is_changed = true;
       }
       if (is_changed) {
-        of_group[group] = result.matrices.push_back(std::move(matrix));
+        of_group[group] = result.matrices.push_back({matrix.rows, matrix.columns, std::move(costs)});
       } else {
         const auto [shared, is_new] = unchanged.try_emplace(of_edge);
         if (is_new) shared->second = result.matrices.push_back(std::move(matrix));

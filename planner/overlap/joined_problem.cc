@@ -141,14 +141,15 @@ class Counting {
     const MatrixId own = problem_.problem.edges[id].matrix;
     const Counter& counting = counter(joins, alone);
     if (!counting.costs) return own;
-    CostMatrix matrix = problem_.problem.matrices[own];
-    const std::ptrdiff_t count = std::count_if(matrix.costs.begin(), matrix.costs.end(), is_paid);
+    const CostMatrix& known = problem_.problem.matrices[own];
+    std::vector<std::int64_t> costs = known.costs;
+    const std::ptrdiff_t count = std::count_if(costs.begin(), costs.end(), is_paid);
     if (count == 0) return own;
     const Ends ends = ends_.of(id);
     const std::vector<Picoseconds> times =
         counting.planner->times(addresses(ends.from), addresses(ends.into), ends.type.shape, ends.element());
     for (std::size_t i = 0; i < times.size(); ++i) {
-      std::int64_t& cost = matrix.costs[i];
+      std::int64_t& cost = costs[i];
       if (!is_paid(cost)) continue;
       if (times_.is_on_path) {
         Picoseconds counted = CountedOnPath::counted(times[i], cost / ends.runs);
@@ -161,7 +162,7 @@ class Counting {
         cost = times[i] * ends.runs;
       }
     }
-    result_.added.push_back(std::move(matrix));
+    result_.added.push_back({known.rows, known.columns, std::move(costs)});
     return MatrixId(result_.num_known + result_.added.size() - 1);
   }
 

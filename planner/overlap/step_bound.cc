@@ -557,18 +557,17 @@ StrategyProblem StepBound::weighted(const OverlapWeights& weights) const {
     }
     const auto [found, is_new] = matrices.try_emplace(counted);
     if (is_new) {
-      CostMatrix matrix = problem_.problem.matrices[counted.front().first];
+      const CostMatrix& like = problem_.problem.matrices[counted.front().first];
+      std::vector<std::int64_t> costs(like.costs.size());
       bool is_nothing = true;
-      for (std::size_t i = 0; i < matrix.costs.size(); ++i) {
-        std::int64_t cost = 0;
+      for (std::size_t i = 0; i < costs.size(); ++i) {
         for (const auto& [of, weight] : counted) {
-          cost = sum_of(cost, weighted_share(problem_.problem.matrices[of].costs[i], weight));
+          costs[i] = sum_of(costs[i], weighted_share(problem_.problem.matrices[of].costs[i], weight));
         }
-        matrix.costs[i] = cost;
-        is_nothing = is_nothing && cost == 0;
+        is_nothing = is_nothing && costs[i] == 0;
       }
       found->second.is_nothing = is_nothing;
-      if (!is_nothing) found->second.id = result.matrices.push_back(std::move(matrix));
+      if (!is_nothing) found->second.id = result.matrices.push_back({like.rows, like.columns, std::move(costs)});
     }
     if (found->second.is_nothing) continue;
     const ProblemEdge& edge = problem_.problem.edges[id];

@@ -39,27 +39,25 @@ std::optional<CostMatrix> matrix_of(const LayoutTables& layouts, const MatrixReq
                                     RedistributionPlanner& redistributions) {
   const std::vector<ListedLayout>& from = layouts.entries(request.from);
   const std::vector<ListedLayout>& to = layouts.entries(request.to);
-  CostMatrix matrix;
-  matrix.rows = static_cast<std::uint32_t>(from.size());
-  matrix.columns = static_cast<std::uint32_t>(to.size());
+  std::vector<std::int64_t> costs;
   if (request.kind == EdgeKind::kShares) {
-    matrix.costs.assign(from.size() * to.size(), 0);
+    costs.assign(from.size() * to.size(), 0);
   } else if (request.kind == EdgeKind::kKeptAs) {
     for (const ListedLayout& one : from) {
       TensorLayout kept = layouts[one.layout];
       kept.partial.clear();
-      for (const ListedLayout& other : to) matrix.costs.push_back(layouts[other.layout] == kept ? 0 : kForbidden);
+      for (const ListedLayout& other : to) costs.push_back(layouts[other.layout] == kept ? 0 : kForbidden);
     }
   } else {
     const WholeTensor& tensor = layouts[request.type];
-    matrix.costs = redistributions.times(layouts.layouts_of(request.from), layouts.layouts_of(request.to), tensor.shape,
-                                         tensor.element_bytes);
-    for (std::int64_t& cost : matrix.costs) cost = repeated_cost(cost, request.runs);
+    costs = redistributions.times(layouts.layouts_of(request.from), layouts.layouts_of(request.to), tensor.shape,
+                                  tensor.element_bytes);
+    for (std::int64_t& cost : costs) cost = repeated_cost(cost, request.runs);
   }
   const bool may_share = std::any_of(to.begin(), to.end(), [](const ListedLayout& entry) { return entry.shares; });
   for (std::size_t i = 0; may_share && i < from.size(); ++i) {
     for (std::size_t j = 0; j < to.size(); ++j) {
-      std::int64_t& cost = matrix.costs[i * to.size() + j];
+      std::int64_t& cost = costs[i * to.size() + j];
       const bool says_never =
           request.kind != EdgeKind::kMadeOrShared && to[j].shares != (from[i].layout == to[j].layout);
       if (says_never) {
@@ -69,9 +67,9 @@ std::optional<CostMatrix> matrix_of(const LayoutTables& layouts, const MatrixReq
       }
     }
   }
-  const bool is_zero = std::all_of(matrix.costs.begin(), matrix.costs.end(), [](std::int64_t c) { return c == 0; });
+  const bool is_zero = std::all_of(costs.begin(), costs.end(), [](std::int64_t c) { return c == 0; });
   if (is_zero) return std::nullopt;
-  return matrix;
+  return CostMatrix{static_cast<std::uint32_t>(from.size()), static_cast<std::uint32_t>(to.size()), std::move(costs)};
 }
 
 /// Redistributions of tensors of equal size share what a planner learns about their times.

@@ -227,8 +227,10 @@ LevelResult GuidedSearch::from_uniform(const StrategyProblem& problem, LevelResu
 std::optional<Choice> GuidedSearch::best_uniform(const StrategyProblem& problem, Level level) const {
   if (!model_.times.empty()) return std::nullopt;  // they are uniform already
   if (!ties_) ties_ = uniform_ties(model_, graph_, versions_, repeat_classes(graph_));
+  // Sets of tied nodes are numbered from 0: as many sets as nodes are no ties.
+  const bool has_ties = std::ranges::none_of(*ties_, [&](NodeId set) { return set.value() + 1 == ties_->size(); });
+  if (!has_ties) return std::nullopt;
   const TiedProblem tied = tied_problem(problem, *ties_);
-  if (tied.problem.nodes.size() == problem.nodes.size()) return std::nullopt;
   LevelOptions options = options_;
   options.level = level;
   options.start.reset();

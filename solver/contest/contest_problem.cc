@@ -226,7 +226,7 @@ class ContestReader {
 
   /// The numbers of an edge's list, wherever they are by now; forbidden ones may have been clamped.
   const std::vector<std::int64_t>& edge_costs(const StrategyProblem& problem, std::uint32_t list) const {
-    return matrices_[list].empty() ? edge_lists_[list] : problem.matrices[matrices_[list][0]].costs;
+    return matrices_[list].empty() ? edge_lists_[list] : problem.matrices[matrices_[list][0]].costs.items();
   }
 
   /// One list of numbers may be the matrix of several shapes; the first shape takes it, others copy.
@@ -244,11 +244,12 @@ class ContestReader {
       return problem.matrices[id].rows == rows && problem.matrices[id].columns == columns;
     });
     if (same != known.end()) return *same;
-    CostMatrix item{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), {}};
-    item.costs = known.empty() ? std::move(edge_lists_[list]) : problem.matrices[known[0]].costs;
-    for (std::int64_t& cost : item.costs) cost = std::min(cost, kForbidden);
-    least_entry_.push_back(least_allowed(item.costs));
-    known.push_back(problem.matrices.push_back(std::move(item)));
+    std::vector<std::int64_t> costs =
+        known.empty() ? std::move(edge_lists_[list]) : problem.matrices[known[0]].costs.items();
+    for (std::int64_t& cost : costs) cost = std::min(cost, kForbidden);
+    least_entry_.push_back(least_allowed(costs));
+    known.push_back(problem.matrices.push_back(
+        {static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns), std::move(costs)}));
     return known.back();
   }
 

@@ -13,18 +13,17 @@ constexpr std::size_t kAlwaysJoin = 4096;  // entries of a table that may always
 TableRef join(const ReductionGraph::Between& between, SharedTables& shared) {
   const CostMatrix& before = *between.before;
   const CostMatrix& after = *between.after;
-  CostMatrix table{before.rows, after.columns,
-                   std::vector<std::int64_t>(std::size_t{before.rows} * after.columns, kForbidden)};
-  for (std::size_t row = 0; row < table.rows; ++row) {
-    std::int64_t* const out = table.costs.data() + row * table.columns;
+  const std::size_t columns = after.columns;
+  std::vector<std::int64_t> costs(before.rows * columns, kForbidden);
+  for (std::size_t row = 0; row < before.rows; ++row) {
+    std::int64_t* const out = costs.data() + row * columns;
     for (std::uint32_t middle = 0; middle < before.columns; ++middle) {
       const std::int64_t first = before.at(row, middle);
       if (first >= kForbidden) continue;
-      lower_to_sums(first + (*between.costs)[middle], after.costs.data() + std::size_t{middle} * table.columns,
-                    table.columns, out);
+      lower_to_sums(first + (*between.costs)[middle], after.costs.data() + middle * columns, columns, out);
     }
   }
-  return shared.tables.intern(std::move(table));
+  return shared.tables.intern(CostMatrix{before.rows, after.columns, std::move(costs)});
 }
 
 }  // namespace

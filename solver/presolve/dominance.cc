@@ -150,6 +150,10 @@ std::size_t remove_dominated_values(ReductionGraph& graph, const Deadline& deadl
     ReductionGraph::Node& node = graph.node(id);
     if (!node.is_alive || !node.is_changed || node.costs.size() < 2) continue;
     if (deadline.is_over()) break;
+    if (graph.remembers_much()) {
+      known.clear();
+      graph.forget_results();
+    }
     node.is_changed = false;
     graph.normalise_costs(id);
     std::vector<TableRef> rows;

@@ -59,11 +59,13 @@ EdgeNormalForm normal_form(const TableRef& table, SharedTables& shared) {
   if (are_zero(row_min) && are_zero(column_min)) {
     if (!are_zero(table->costs)) result.table = table;
   } else {
-    CostMatrix shifted = *table;
+    std::vector<std::int64_t> shifted = table->costs;
     for (std::size_t row = 0; row < rows; ++row) {
-      subtract(row_min[row], column_min.data(), kForbidden, columns, shifted.costs.data() + row * columns);
+      subtract(row_min[row], column_min.data(), kForbidden, columns, shifted.data() + row * columns);
     }
-    if (!are_zero(shifted.costs)) result.table = shared.tables.intern(std::move(shifted));
+    if (!are_zero(shifted)) {
+      result.table = shared.tables.intern(CostMatrix{table->rows, table->columns, std::move(shifted)});
+    }
   }
   result.row_shift = shared.numbers.intern(std::move(row_min));
   result.column_shift = shared.numbers.intern(std::move(column_min));

@@ -115,10 +115,10 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
   std::vector<std::int64_t> largest_entry;
   for (const CostMatrix& matrix : problem.matrices) {
     if (gives_up()) return;
-    CostMatrix table{matrix.rows, matrix.columns, std::vector<std::int64_t>(matrix.costs.size())};
-    weigh.communication(matrix.costs, table.costs);
-    largest_entry.push_back(largest_allowed(table.costs));
-    matrices.push_back(shared_.tables.intern(std::move(table)));
+    std::vector<std::int64_t> weighted(matrix.costs.size());
+    weigh.communication(matrix.costs, weighted);
+    largest_entry.push_back(largest_allowed(weighted));
+    matrices.push_back(shared_.tables.intern(CostMatrix{matrix.rows, matrix.columns, std::move(weighted)}));
   }
   for (const ProblemEdge& edge : problem.edges) {
     if (gives_up()) return;
@@ -185,11 +185,10 @@ void ReductionGraph::add_table(std::size_t first, std::size_t second, TableRef t
     Edge& edge = edges_[*known];
     if (edge.nodes[0] != first) table = transpose(table);
     edge.table = sums_.get({edge.table, table}, [&] {
-      CostMatrix sum = *edge.table;
-      for (std::size_t i = 0; i < sum.costs.size(); ++i) {
-        sum.costs[i] = saturating_sum(sum.costs[i], table->costs[i], kForbidden);
-      }
-      return shared_.tables.intern(std::move(sum));
+      std::vector<std::int64_t> sum = edge.table->costs;
+      const std::vector<std::int64_t>& more = table->costs;
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = saturating_sum(sum[i], more[i], kForbidden);
+      return remember({table->rows, table->columns, std::move(sum)});
     });
     queue(*known);
     return;
@@ -214,27 +213,27 @@ void ReductionGraph::normalise_costs(std::size_t id) {
 
 TableRef ReductionGraph::transpose(const TableRef& table) {
   return transposed_.get({table}, [&] {
-    CostMatrix result{table->columns, table->rows, std::vector<std::int64_t>(table->costs.size())};
-    shardplan::transpose(table->costs.data(), table->rows, table->columns, result.costs.data());
-    return shared_.tables.intern(std::move(result));
+    std::vector<std::int64_t> costs(table->costs.size());
+    shardplan::transpose(table->costs.data(), table->rows, table->columns, costs.data());
+    return remember({table->columns, table->rows, std::move(costs)});
   });
 }
 
 TableRef ReductionGraph::select(const TableRef& table, const Positions& rows, const Positions& columns) {
   return selected_.get({table, rows, columns}, [&] {
-    CostMatrix result;
-    result.rows = rows ? static_cast<std::uint32_t>(rows->size()) : table->rows;
-    result.columns = columns ? static_cast<std::uint32_t>(columns->size()) : table->columns;
-    result.costs.reserve(std::size_t{result.rows} * result.columns);
-    for (std::size_t i = 0; i < result.rows; ++i) {
+    const std::uint32_t num_rows = rows ? static_cast<std::uint32_t>(rows->size()) : table->rows;
+    const std::uint32_t num_columns = columns ? static_cast<std::uint32_t>(columns->size()) : table->columns;
+    std::vector<std::int64_t> costs;
+    costs.reserve(std::size_t{num_rows} * num_columns);
+    for (std::size_t i = 0; i < num_rows; ++i) {
       const std::int64_t* const row = table->costs.data() + (rows ? (*rows)[i] : i) * table->columns;
       if (!columns) {
-        result.costs.insert(result.costs.end(), row, row + table->columns);
+        costs.insert(costs.end(), row, row + table->columns);
       } else {
-        for (const std::uint32_t column : *columns) result.costs.push_back(row[column]);
+        for (const std::uint32_t column : *columns) costs.push_back(row[column]);
       }
     }
-    return shared_.tables.intern(std::move(result));
+    return remember({num_rows, num_columns, std::move(costs)});
   });
 }
 
@@ -277,7 +276,10 @@ void ReductionGraph::shrink(std::size_t id) {
 
 void ReductionGraph::normalise(std::size_t id) {
   Edge& edge = edges_[id];
-  const EdgeNormalForm& result = normal_forms_.get({edge.table}, [&] { return normal_form(edge.table, shared_); });
+  const EdgeNormalForm& result = normal_forms_.get({edge.table}, [&] {
+    num_remembered_ += edge.table->costs.size();
+    return normal_form(edge.table, shared_);
+  });
   const std::size_t first = edge.nodes[0];
   const std::size_t second = edge.nodes[1];
   for (std::size_t value = 0; value < num_values(first); ++value) add_cost(first, value, (*result.row_shift)[value]);
@@ -458,6 +460,7 @@ Choice ReductionGraph::expand(const std::vector<std::uint32_t>& values) const {
 }
 
 void ReductionGraph::forget_results() {
+  num_remembered_ = 0;
   normal_forms_.clear();
   selected_.clear();
   sums_.clear();

@@ -124,6 +124,8 @@ class ReductionGraph {
 
   /// Lets go of remembered results and of the tables that only they held.
   void forget_results();
+  /// Whether so many entries of tables were remembered that it is time to: what equal layers would reuse takes less.
+  bool remembers_much() const { return num_remembered_ > kMuch; }
   /// Lets go of all but what `expand` needs and the costs of nodes: of edges, memory, limits and shared tables.
   void forget_problem();
 
@@ -166,6 +168,14 @@ class ReductionGraph {
   bool infeasible_ = false;
   bool is_infeasibility_certain_ = true;
   SharedTables shared_;
+  static constexpr std::size_t kMuch = std::size_t{1} << 23;  // 64 MiB
+
+  TableRef remember(CostMatrix table) {
+    num_remembered_ += table.costs.size();
+    return shared_.tables.intern(std::move(table));
+  }
+
+  std::size_t num_remembered_ = 0;     // entries of the tables in these:
   Memo<EdgeNormalForm> normal_forms_;  // each table's
   Memo<TableRef> selected_;            // table, rows or null, columns or null
   Memo<TableRef> sums_;                // two tables

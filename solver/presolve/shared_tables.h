@@ -14,7 +14,7 @@ using Numbers = Interned<std::vector<std::int64_t>>;
 using TableRef = Interned<CostMatrix>;
 
 inline std::uint64_t content_hash(const CostMatrix& table) {
-  return mix(content_hash(table.costs) + table.rows * std::uint64_t{0x10001});
+  return mix(content_hash(table.costs.items()) + table.rows * std::uint64_t{0x10001});
 }
 
 struct SharedTables {

@@ -38,6 +38,28 @@ TEST(ReductionGraphTest, SettlingKeepsEveryChoiceAndItsCost) {
   }
 }
 
+TEST(ReductionGraphTest, KnowsWhenItRemembersMuch) {
+  constexpr std::uint32_t kSize = 1700;
+  Random random(5);
+  StrategyProblem problem;
+  problem.strategy_tables = {{std::vector<Cost>(kSize)}};
+  std::vector<std::int64_t> costs(std::size_t{kSize} * kSize);
+  for (std::int64_t& cost : costs) cost = static_cast<std::int64_t>(random.below(1000));
+  problem.matrices = {{kSize, kSize, std::move(costs)}};
+  problem.nodes = {{StrategyTableId(0), {}}, {StrategyTableId(0), {}}};
+  problem.edges = {{NodeId(0), NodeId(1), MatrixId(0)}};
+  ReductionGraph graph = graph_of(problem);
+  graph.forget_results();
+  EXPECT_FALSE(graph.remembers_much());
+  for (std::uint32_t value = 0; value < 4; ++value) {
+    graph.mark_for_removal(0, value);
+    graph.settle();
+  }
+  EXPECT_TRUE(graph.remembers_much());
+  graph.forget_results();
+  EXPECT_FALSE(graph.remembers_much());
+}
+
 TEST(ReductionGraphTest, AFollowerBringsItsCostsAndEdges) {
   const StrategyProblem problem = chain();
   ReductionGraph graph = graph_of(problem);
