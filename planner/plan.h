@@ -40,7 +40,7 @@ struct PlanOptions {
   double time_spent = 0;         // part of that limit that reading the model used up before the planner was made
   std::uint64_t work_limit = 0;  // 0: none
   int threads = 1;
-  double memory_slack = 0.01;     // Level::kMemory: how far above the least peak the plan may be for a shorter step
+  double memory_slack = 0.0025;   // Level::kMemory: how far above the least peak the plan may be for a shorter step
   std::optional<Bytes> capacity;  // instead of the cluster's usable bytes
   bool bounded_redistribution = true;
   bool overlap =

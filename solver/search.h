@@ -53,6 +53,7 @@ struct SearchOptions {
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Choice> start;  // a known choice to start from, feasible or not
+  bool memory_binds = false;    // for `auto`: the limits are near the least peak, so that no search without them pays
   SearchLimits limits;
 };
 

@@ -255,7 +255,9 @@ LevelResult search_memory(const StrategyProblem& problem, const Search& search, 
   const Bytes peak = least.feasible;
   const Bytes most = peak + multiply_divide(peak, options.memory_slack_ppm, 1'000'000);
   for (Bytes& limit : within.memory_limits) limit = std::min(limit, most);
-  PlanResult second = search.search(within, later_options(options, {1, 1}, result.choice, since_begin));
+  SearchOptions fastest = later_options(options, {1, 1}, result.choice, since_begin);
+  fastest.memory_binds = true;
+  PlanResult second = search.search(within, fastest);
   append(result.statistics, second.statistics);
   if (second.choice) result.choice = std::move(second.choice);
   return result;

@@ -15,7 +15,7 @@ namespace shardplan {
 struct LevelOptions {
   Level level = Level::kRatio;
   std::int64_t memory_slack_ppm =
-      10'000;  // kMemory: how far above the least peak the choice may be for a shorter step, in parts per million
+      2'500;  // kMemory: how far above the least peak the choice may be for a shorter step, in parts per million
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Choice> start;

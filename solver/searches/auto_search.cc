@@ -101,7 +101,7 @@ class Run {
 
   void search_without_memory() {
     is_over_ = always_fits(problem_);
-    if (!is_over_ && !may_be_slack()) return;
+    if (!is_over_ && (options_.memory_binds || !may_be_slack())) return;
     const Presolve presolve(problem_, options_.objective, deadline_, incumbent_.cost(), true,
                             Presolve::Memory::kIgnored);
     const Fit fit = is_over_ ? Fit::kSlack : presolve.is_infeasible() ? Fit::kFar : fit_without_memory(presolve);

@@ -44,7 +44,8 @@ TEST(LevelComparisonTest, EachLevelJudgesInItsOwnQuantity) {
   EXPECT_FALSE(is_better_at(Level::kSpeed, quiet, plan));
   EXPECT_TRUE(is_better_at(Level::kSpeed, plan, quiet));
   EXPECT_TRUE(is_better_at(Level::kMemory, plan, quiet));
-  EXPECT_FALSE(is_better_at(Level::kMemory, plan_of(Level::kRatio, 90, 20, 9'950), plan));     // within the slack
+  EXPECT_FALSE(is_better_at(Level::kMemory, plan_of(Level::kRatio, 90, 20, 9'980), plan));  // within the slack
+  EXPECT_TRUE(is_better_at(Level::kMemory, plan_of(Level::kRatio, 90, 20, 9'950), plan));
   EXPECT_FALSE(is_better_at(Level::kRatio, plan_of(Level::kRatio, 50, 20, 10'000, 5), plan));  // with repeated work
   EXPECT_FALSE(is_better_at(Level::kSpeed, plan_of(Level::kRatio, 1, 1, 2'000'000), plan));    // does not fit
   EXPECT_TRUE(is_better_at(Level::kSpeed, plan, plan_of(Level::kRatio, 1, 1, 2'000'000)));

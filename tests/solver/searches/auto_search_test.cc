@@ -44,6 +44,21 @@ TEST(AutoSearchTest, AnOptimumWithoutMemoryThatFitsIsTheAnswer) {
   EXPECT_FALSE(has_stage(result, "presolve"));  // the problem with memory was not needed
 }
 
+TEST(AutoSearchTest, WhereMemoryBindsItIsNotIgnored) {
+  StrategyProblem problem = hard_problem();
+  SearchOptions options;
+  options.limits.work = 20'000'000;
+  const std::unique_ptr<Search> search = make_auto_search();
+  options.start = search->search(problem, options).choice;  // which fits
+  const PlanResult asked = search->search(problem, options);
+  EXPECT_TRUE(has_stage(asked, "presolve without memory") || asked.status == PlanStatus::kOptimal);
+  options.memory_binds = true;
+  const PlanResult result = search->search(problem, options);
+  EXPECT_FALSE(has_stage(result, "presolve without memory"));
+  EXPECT_TRUE(has_stage(result, "presolve"));
+  EXPECT_LE(result.cost, evaluate(problem, *options.start).value({}));
+}
+
 TEST(AutoSearchTest, SaysWhatStoppedIt) {
   const StrategyProblem problem = hard_problem();
   const std::unique_ptr<Search> search = make_auto_search();
