@@ -1,5 +1,5 @@
 // Level 2 is one search. Level 0 is one for a weighted sum and, where the bound on communication is loose, one for
-// communication (`RatioSearch`). Level 1 halves the interval of the least peak, then searches the fastest plan below a
+// communication; for small problems they run side by side (`RatioSearch`). Level 1 halves the interval of the least peak, then searches the fastest plan below a
 // little more.
 
 #include "planner/search/level_search.h"
@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/integer.h"
+#include "base/side_by_side.h"
+#include "planner/search/search_beside.h"
 #include "solver/limits.h"
 #include "solver/minimum_peak.h"
 #include "solver/searches/search_list.h"
@@ -90,6 +92,17 @@ constexpr std::uint64_t kSoon = 200'000'000;
 /// For problems of at most this many entries: a hundred passes of the bound take that much work.
 constexpr std::size_t kSoonSearched = 1'000'000;
 
+/// A choice that so little work finds tells how large the weight may be.
+constexpr std::uint64_t kGlance = 1'000'000;
+
+/// Another search of the sum, from a choice that communicates less, is worth its time from this share on, unless that is
+/// proven to be the least communication.
+constexpr double kCommunicatesLess = 1e-4;
+
+/// Where the least communication is sought beside the sum, the sum gets this part of the work of branch and bound: its
+/// own bound matters less.
+constexpr std::uint64_t kExactWithBound = 2;
+
 /// One search for the weighted sum. Its bound minus the largest computation is a bound on communication. If that is
 /// weak, because communication is short, a second search minimises communication only; so it does for a small
 /// problem, unless the first search took long and its bound is nearly as tight as the second's would have to be.
@@ -99,18 +112,14 @@ class RatioSearch {
       : problem_(problem), search_(search), options_(options) {}
 
   LevelResult run() {
-    if (options_.start) weight_ = weight_for(*options_.start);
+    if (const std::optional<Choice> known = options_.start ? options_.start : glance()) weight_ = weight_for(*known);
     if (is_soon_proven()) return result();
+    begin_least_communication();
     search_sum_from(options_.start);
     if (choice_ ? sum_ >= kForbidden : is_lost_) search_with_less_weight();
     if (!choice_ || !options_.wants_bound) return result();
     if (options_.first_answer) options_.first_answer(*choice_);
-    if (is_bound_worth_a_search()) {
-      // This search is for the bound, which nothing else would find.
-      SearchOptions to_the_end = options_of({0, 1}, choice_);
-      to_the_end.limits.give_up_work = 0;
-      search_communication(to_the_end);
-    }
+    if (is_bound_worth_a_search()) consider(least_communication(), options_.limits.work);
     return result();
   }
 
@@ -136,9 +145,22 @@ class RatioSearch {
     };
     search_sum(for_a_moment(options_of(both(), options_.start)));
     if (!choice_) return false;
-    if (communication() > bound_) search_communication(for_a_moment(options_of({0, 1}, choice_)));
+    if (communication() > bound_) {
+      const SearchOptions least = for_a_moment(options_of({0, 1}, choice_));
+      consider(search_.search(problem_, least), least.limits.work);
+    }
     const auto above = static_cast<double>(communication() - bound_);
     return above <= options_.limits.early_gap * static_cast<double>(bound_);
+  }
+
+  /// Some choice of a small problem.
+  std::optional<Choice> glance() const {
+    if (!is_small(problem_)) return std::nullopt;
+    SearchOptions options = options_of({0, 1}, std::nullopt);
+    options.limits.work = options.limits.work > 0 ? std::min(options.limits.work, kGlance) : kGlance;
+    options.limits.exact_work = options.limits.give_up_work = options.limits.passes = 0;
+    options.limits.progress = {};
+    return search_.search(problem_, options).choice;
   }
 
   /// The largest weight, up to kFirst, for which the weighted sum of a known choice is below kForbidden: then those of
@@ -165,6 +187,7 @@ class RatioSearch {
   void search_sum_from(const std::optional<Choice>& start) {
     SearchOptions sum = options_of(both(), start);
     sum.limits.loose_gap *= kShareOfLooseGap;
+    if (is_bound_sought()) sum.limits.exact_work /= kExactWithBound;
     search_sum(sum);
   }
   void search_sum(const SearchOptions& options) {
@@ -179,14 +202,33 @@ class RatioSearch {
     choice_ = std::move(found.choice);
   }
 
-  void search_communication(const SearchOptions& options) {
-    PlanResult least = search_.search(problem_, options);
+  /// This search is for the bound, which nothing else would find, so it is not given up. Where it may run
+  /// beside the sum's it is the same if it runs after that.
+  SearchOptions for_least_communication() const {
+    SearchOptions options = options_of({0, 1}, is_bound_sought() ? options_.start : choice_);
+    options.limits.give_up_work = 0;
+    return options;
+  }
+  /// Whether the least communication is sought in any case, as far as there is time for it while the sum is searched.
+  bool is_bound_sought() const { return options_.wants_bound && options_.known_bound == 0 && is_small(problem_); }
+  void begin_least_communication() {
+    if (is_bound_sought() && num_processors(2) > 1) beside_.emplace(problem_, search_, for_least_communication());
+  }
+  PlanResult least_communication() {
+    return beside_ ? beside_->get() : search_.search(problem_, for_least_communication());
+  }
+
+  void consider(const PlanResult& least, std::uint64_t work) {
     append(statistics_, least.statistics);
     bound_ = std::max(bound_, least.lower_bound);
-    if (!least.choice || evaluate(problem_, *least.choice).cost.communication >= communication()) return;
+    if (!least.choice) return;
+    const Picoseconds less = communication() - evaluate(problem_, *least.choice).cost.communication;
+    const bool is_worth_it = least.status == PlanStatus::kOptimal ||
+                             static_cast<double>(less) > kCommunicatesLess * static_cast<double>(communication());
+    if (less <= 0 || !is_worth_it) return;
     SearchOptions from_least = options_of(both(), least.choice);
     from_least.limits.passes = from_least.limits.exact_work = 0;  // for its choice only
-    from_least.limits.work = options.limits.work;
+    from_least.limits.work = work;
     PlanResult again = search_.search(problem_, from_least);
     append(statistics_, again.statistics);
     if (!again.choice || again.cost >= sum_) return;
@@ -230,6 +272,7 @@ class RatioSearch {
   std::int64_t sum_ = 0, bound_of_sum_ = 0;   // weighted: of the choice, and the last search's bound
   Picoseconds bound_ = options_.known_bound;  // on communication
   std::vector<StageStatistics> statistics_;
+  std::optional<SearchBeside> beside_;  // for the least communication
 };
 
 /// The accepted gap between the ends of the bracket of the least peak.

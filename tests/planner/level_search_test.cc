@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,24 +36,27 @@ TEST(LevelSearchTest, RatioHasTheLeastCommunicationThenTheLeastComputation) {
   }
 }
 
-/// Finds the first choice, in the first `most` searches, and proves nothing of a sum.
+/// Finds the first choice, of sums in the first `most` searches, and proves nothing of a sum.
 class OpenSums : public Search {
  public:
   explicit OpenSums(bool proves_communication, std::size_t most = 100)
       : proves_communication_(proves_communication), most_(most) {}
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
-    asked.push_back(options);
+    const std::lock_guard lock(mutex_);
+    const bool is_sum = options.objective.computation_weight > 0;
+    (is_sum ? asked_of_sum : asked_of_communication).push_back(options);
     PlanResult result;
-    if (asked.size() > most_) return result;
+    if (is_sum && asked_of_sum.size() > most_) return result;
     result.status = PlanStatus::kFeasible;
     result.choice = Choice{IdVector<NodeId, StrategyId>(problem.nodes.size(), StrategyId(0))};
     result.cost = evaluate(problem, *result.choice).value(options.objective);
-    if (proves_communication_ && options.objective == Objective{0, 1}) result.lower_bound = result.cost;
+    if (proves_communication_ && !is_sum) result.lower_bound = result.cost;
     return result;
   }
-  mutable std::vector<SearchOptions> asked;
+  mutable std::vector<SearchOptions> asked_of_sum, asked_of_communication;
 
  private:
+  mutable std::mutex mutex_;  // the two are searched side by side
   bool proves_communication_;
   std::size_t most_;
 };
@@ -69,23 +73,29 @@ TEST(LevelSearchTest, ASumThatStaysOpenIsLeftWhereCommunicationIsProven) {
   const LevelResult proven = search_level(problem, proves, options);
   EXPECT_EQ(proven.status, PlanStatus::kOptimal);
   EXPECT_EQ(proven.bound, (LevelValue{Level::kRatio, 7}));
-  ASSERT_EQ(proves.asked.size(), 2u);
-  for (const SearchOptions& asked : proves.asked) {
-    EXPECT_LT(asked.limits.exact_work, options.limits.exact_work);
-    EXPECT_GT(asked.limits.work, 0u);
+  ASSERT_EQ(proves.asked_of_sum.size(), 1u);
+  ASSERT_EQ(proves.asked_of_communication.size(), 2u);  // the first for a weight
+  for (const auto* const all : {&proves.asked_of_sum, &proves.asked_of_communication}) {
+    for (const SearchOptions& asked : *all) {
+      EXPECT_LT(asked.limits.exact_work, options.limits.exact_work / 10);
+      EXPECT_GT(asked.limits.work, 0u);
+    }
   }
   EXPECT_EQ(search_level(problem, does_not, options).status, PlanStatus::kFeasible);
-  ASSERT_EQ(does_not.asked.size(), 4u);
-  EXPECT_FALSE(does_not.asked[2].start);
-  EXPECT_EQ(does_not.asked[2].limits.exact_work, options.limits.exact_work);
-  EXPECT_EQ(does_not.asked[2].limits.give_up_work, options.limits.give_up_work);
+  ASSERT_EQ(does_not.asked_of_sum.size(), 2u);
+  EXPECT_FALSE(does_not.asked_of_sum[1].start);
+  EXPECT_EQ(does_not.asked_of_sum[1].limits.exact_work, options.limits.exact_work / 2);
+  EXPECT_EQ(does_not.asked_of_sum[1].limits.give_up_work, options.limits.give_up_work);
+  ASSERT_EQ(does_not.asked_of_communication.size(), 3u);
+  EXPECT_FALSE(does_not.asked_of_communication[2].start);
+  EXPECT_EQ(does_not.asked_of_communication[2].limits.exact_work, options.limits.exact_work);
   // Where the full search ends without a choice, as when it is interrupted, the answer is what was found before.
-  const OpenSums interrupted(false, 2);
+  const OpenSums interrupted(false, 1);
   EXPECT_TRUE(search_level(problem, interrupted, options).choice);
   options.limits.give_up_work = 0;  // a later search of a planner
   const OpenSums later(true);
   search_level(problem, later, options);
-  EXPECT_EQ(later.asked.front().limits.exact_work, options.limits.exact_work);
+  EXPECT_EQ(later.asked_of_sum.front().limits.exact_work, options.limits.exact_work / 2);
 }
 
 // If memory hardly binds, or cannot bind, the answer is that of the search with all limits.
@@ -188,23 +198,31 @@ TEST(LevelSearchTest, RatioOfPlansThatCommunicateForLong) {
 /// Returns the given answers and records the requests.
 class NotedSearch : public Search {
  public:
-  NotedSearch(std::int64_t cost, std::int64_t bound) : cost_(cost), bound_(bound) {}
+  struct Answer {
+    std::int64_t cost = 0, bound = 0;
+  };
+  NotedSearch(Answer of_sum, Answer of_communication) : of_sum_(of_sum), of_communication_(of_communication) {}
   PlanResult search(const StrategyProblem& problem, const SearchOptions& options) const override {
-    asked.push_back(options);
+    const bool is_sum = options.objective.computation_weight > 0;
+    {
+      const std::lock_guard lock(mutex_);
+      (is_sum ? asked_of_sum : asked_of_communication).push_back(options);
+    }
     PlanResult result;
     result.status = PlanStatus::kFeasible;
     result.choice = Choice{IdVector<NodeId, StrategyId>(problem.nodes.size(), StrategyId(0))};
-    result.cost = cost_;
-    result.lower_bound = bound_;
+    result.cost = (is_sum ? of_sum_ : of_communication_).cost;
+    result.lower_bound = (is_sum ? of_sum_ : of_communication_).bound;
     return result;
   }
-  mutable std::vector<SearchOptions> asked;
+  mutable std::vector<SearchOptions> asked_of_sum, asked_of_communication;
 
  private:
-  std::int64_t cost_, bound_;
+  mutable std::mutex mutex_;  // the two are searched side by side
+  Answer of_sum_, of_communication_;
 };
 
-// Whether the small problem of communication alone is searched too depends on how the search of the weighted sum ended:
+// Whether the least communication of a small problem is waited for depends on how the search of the weighted sum ended:
 // if its proof took a moment, another one is affordable; if it ended at a sufficient gap, the second would end there
 // too.
 TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
@@ -215,22 +233,38 @@ TEST(LevelSearchTest, RatioHasNoSecondSearchWhereTheFirstTookLongAndWillDo) {
   LevelOptions options;
   options.limits.early_gap = 1e-4;
   options.limits.loose_gap = 1e-2;
-  const auto objectives = [&](double gap) {
-    const NotedSearch search(cost, cost - static_cast<std::int64_t>(gap * static_cast<double>(cost)));
+  options.limits.exact_work = 1000;
+  const auto bound = [&](double gap) {
+    const NotedSearch search({cost, cost - static_cast<std::int64_t>(gap * static_cast<double>(cost))},
+                             {1'000'000, 999'999});
     std::vector<Choice> first_answers;
     options.first_answer = [&](const Choice& choice) { first_answers.push_back(choice); };
-    search_level(problem, search, options);
+    const LevelResult result = search_level(problem, search, options);
     EXPECT_EQ(first_answers.size(), 1u);
-    EXPECT_LT(search.asked[0].limits.loose_gap,
-              options.limits.loose_gap);  // all computation is subtracted from its bound
-    std::vector<Objective> result;
-    for (const SearchOptions& asked : search.asked) result.push_back(asked.objective);
-    return result;
+    EXPECT_EQ(search.asked_of_sum.size(), 1u);
+    // All computation is subtracted from its bound.
+    EXPECT_LT(search.asked_of_sum[0].limits.loose_gap, options.limits.loose_gap);
+    EXPECT_LT(search.asked_of_sum[0].limits.exact_work, options.limits.exact_work);
+    // Before it, for a moment.
+    EXPECT_LT(search.asked_of_communication[0].limits.work, 10'000'000u);
+    return result.bound.amount;
   };
-  const Objective sum{1, 1 << 16}, communication{0, 1};
-  EXPECT_EQ(objectives(5e-5), (std::vector{sum, communication}));
-  EXPECT_EQ(objectives(5e-3), (std::vector{sum}));
-  EXPECT_EQ(objectives(5e-2), (std::vector{sum, communication}));
+  EXPECT_EQ(bound(5e-5), 999'999);
+  EXPECT_LT(bound(5e-3), 995'001);
+  EXPECT_EQ(bound(5e-2), 999'999);
+}
+
+TEST(LevelSearchTest, RatioOfAKnownBoundSearchesCommunicationFromItsChoice) {
+  StrategyProblem problem;
+  problem.strategy_tables = {{{{100, 1'000'000}}}};
+  problem.nodes.push_back({StrategyTableId(0), {}});
+  LevelOptions options;
+  options.known_bound = 10;
+  options.limits.exact_work = 1000;
+  const NotedSearch search({(std::int64_t{1} << 16) * 1'000'000 + 100, 0}, {1'000'000, 999'999});
+  EXPECT_EQ(search_level(problem, search, options).bound.amount, 999'999);
+  EXPECT_EQ(search.asked_of_sum[0].limits.exact_work, options.limits.exact_work);
+  EXPECT_TRUE(search.asked_of_communication.back().start.has_value());
 }
 
 // A bound on memory alone is that of the level, but takes no time for a fast plan.
