@@ -185,7 +185,7 @@ StrategyProblem HidingWindows::estimated(const Hiding& hiding) const {
         of_group[group] = result.matrices.push_back({matrix.rows, matrix.columns, std::move(costs)});
       } else {
         const auto [shared, is_new] = unchanged.try_emplace(of_edge);
-        if (is_new) shared->second = result.matrices.push_back(std::move(matrix));
+        if (is_new) shared->second = result.matrices.push_back(matrix);
         of_group[group] = shared->second;
       }
     }

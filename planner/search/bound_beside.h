@@ -1,10 +1,10 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <optional>
 #include <stop_token>
 
+#include "base/task_beside.h"
 #include "planner/level.h"
 #include "solver/strategy_problem.h"
 
@@ -20,23 +20,16 @@ class BoundBeside {
   /// `seek` runs in the other thread and should end soon after its token or `stop` requests it.
   using Seek = std::function<LevelValue(const Choice& known, std::stop_token stop)>;
   BoundBeside(Seek seek, std::stop_token stop);
-  ~BoundBeside();
-  BoundBeside(const BoundBeside&) = delete;
-  BoundBeside& operator=(const BoundBeside&) = delete;
 
   void begin(const Choice& known);
   /// Waits for the bound. Requires that `begin` was called.
   LevelValue get();
 
  private:
-  void end();
-
   Seek seek_;
   std::stop_token stop_;
   std::optional<Choice> known_;
-  std::stop_source own_stop_;
-  std::optional<std::stop_callback<std::function<void()>>> forward_;  // from `stop_` to the own one
-  std::future<LevelValue> bound_;
+  std::optional<TaskBeside<LevelValue>> bound_;  // uses the above, so it ends first
 };
 
 }  // namespace shardplan

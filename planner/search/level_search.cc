@@ -9,7 +9,7 @@
 
 #include "base/integer.h"
 #include "base/side_by_side.h"
-#include "planner/search/search_beside.h"
+#include "base/task_beside.h"
 #include "solver/limits.h"
 #include "solver/minimum_peak.h"
 #include "solver/searches/search_list.h"
@@ -212,7 +212,14 @@ class RatioSearch {
   /// Whether the least communication is sought in any case, as far as there is time for it while the sum is searched.
   bool is_bound_sought() const { return options_.wants_bound && options_.known_bound == 0 && is_small(problem_); }
   void begin_least_communication() {
-    if (is_bound_sought() && num_processors(2) > 1) beside_.emplace(problem_, search_, for_least_communication());
+    if (!is_bound_sought() || num_processors(2) == 1) return;
+    const auto search = [this, options = for_least_communication()](std::stop_token stop) {
+      SearchOptions own = options;
+      own.limits.stop = std::move(stop);
+      own.limits.progress = {};  // is reported from the caller's thread
+      return search_.search(problem_, own);
+    };
+    beside_.emplace(search, options_.limits.stop);
   }
   PlanResult least_communication() {
     return beside_ ? beside_->get() : search_.search(problem_, for_least_communication());
@@ -272,7 +279,7 @@ class RatioSearch {
   std::int64_t sum_ = 0, bound_of_sum_ = 0;   // weighted: of the choice, and the last search's bound
   Picoseconds bound_ = options_.known_bound;  // on communication
   std::vector<StageStatistics> statistics_;
-  std::optional<SearchBeside> beside_;  // for the least communication
+  std::optional<TaskBeside<PlanResult>> beside_;  // for the least communication
 };
 
 /// The accepted gap between the ends of the bracket of the least peak.

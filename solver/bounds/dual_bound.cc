@@ -41,8 +41,6 @@ constexpr int kImpatientPasses = 5;
 constexpr double kFarTarget = 1.5;
 constexpr int kPassesBetween = 1;  // plain passes between those with over-relaxation
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
-// From this much work for a pass on, matrices are read as floats: they are then larger than caches.
-constexpr std::uint64_t kLargePass = 10'000'000;
 constexpr double kUnit = 0x1p-53;  // largest relative rounding error of an operation
 
 /// A sum that also accumulates the rounding errors (Neumaier, ZAMM 54, 1974): its error is about one unit of the

@@ -32,6 +32,9 @@ class DualBound {
     int settling = 0;  // passes at the best prices after each return to them
   };
 
+  /// From this much work on a pass is large: its matrices exceed caches.
+  static constexpr std::uint64_t kLargePass = 10'000'000;
+
   explicit DualBound(const CoreProblem& core);
 
   /// One pass forwards and backwards. Returns the bound at the current prices; infinity if a node has no value left.

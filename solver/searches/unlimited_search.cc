@@ -47,9 +47,8 @@ constexpr double kShrinksEnough = 0.8;  // a smaller core is made if at most thi
 constexpr std::uint64_t kFirstSlice = 100'000'000;  // of the portfolio; the next ones are longer
 constexpr double kWorthATry = 0.7;                  // of the gap at the last attempt of a restriction
 constexpr int kPatientLooks = 3;                    // checks without success
-/// With at least this much work per pass, the promising part of the core is searched by itself with the work of a pass.
-/// At first it has so many values for each node; more after a search that ended early, fewer after one that did not.
-constexpr std::uint64_t kLargePass = 10'000'000;
+/// Where passes are large, the promising part of the core is searched by itself with the work of one. At first it has so
+/// many values for each node; more after a search that ended early, fewer after one that did not.
 constexpr double kPromisingValues = 2.5, kMostPromisingValues = 20;
 constexpr double kMorePromising = 1.5, kFewerPromising = 0.75;
 
@@ -183,7 +182,7 @@ class UnlimitedSearch {
         improve(found->choice, "restriction");
       }
     }
-    if (options_.searches_parts && best_ && dual_->work_per_pass() >= kLargePass && !is_done()) begin_part();
+    if (options_.searches_parts && best_ && dual_->work_per_pass() >= DualBound::kLargePass && !is_done()) begin_part();
   }
 
   /// A choice of the whole core, in this core or the nearest to it.
