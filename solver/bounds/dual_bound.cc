@@ -86,18 +86,8 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
   for (const CoreNeighbour& neighbour : core.neighbours) {
     sum_of_largest_entries_ += (*core.matrices)[neighbour.matrix].largest;
   }
-  work_ = 2 * core.sweep_work + core.segments.size() * 8 + core.limits.size() * 4;
-  if (work_ >= kLargePass) {
-    auto floats = std::make_shared<std::vector<FloatMatrix>>(core.matrices->size());
-    for (std::size_t i = 0; i < floats->size(); ++i) {
-      const CoreMatrix& matrix = (*core.matrices)[i];
-      (*floats)[i].forward.resize(matrix.forward.size());
-      (*floats)[i].backward.resize(matrix.backward.size());
-      round_down(matrix.forward.data(), matrix.forward.size(), (*floats)[i].forward.data());
-      round_down(matrix.backward.data(), matrix.backward.size(), (*floats)[i].backward.data());
-    }
-    floats_ = std::move(floats);
-  }
+  work_ = core.pass_work();
+  if (work_ >= CoreProblem::kLargePass) floats_ = core.floats;
   price_values();
 }
 

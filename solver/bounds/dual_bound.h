@@ -32,9 +32,6 @@ class DualBound {
     int settling = 0;  // passes at the best prices after each return to them
   };
 
-  /// From this much work on a pass is large: its matrices exceed caches.
-  static constexpr std::uint64_t kLargePass = 10'000'000;
-
   explicit DualBound(const CoreProblem& core);
 
   /// One pass forwards and backwards. Returns the bound at the current prices; infinity if a node has no value left.
@@ -118,11 +115,6 @@ class DualBound {
  private:
   static constexpr double kFirstReach = 2;
   static constexpr double kPrecise = 1e-6;  // several times the precision of floats
-
-  /// The entries of a `CoreMatrix` as floats, rounded down.
-  struct FloatMatrix {
-    std::vector<float> forward, backward;
-  };
 
   void price_values();
   double sweep_forward();

@@ -23,6 +23,11 @@ struct CoreMatrix {
   double largest = 0;                       // of the entries
 };
 
+/// The entries of a `CoreMatrix` as floats, rounded down.
+struct FloatMatrix {
+  std::vector<float> forward, backward;
+};
+
 /// One end of an edge as its node sees it.
 struct CoreNeighbour {
   std::uint32_t node = 0;  // the other end
@@ -47,7 +52,8 @@ struct CoreProblem {
   std::vector<std::uint32_t> first_neighbour;  // by node, one more at the end
   std::vector<CoreNeighbour> neighbours;
   std::shared_ptr<const std::vector<CoreMatrix>> matrices;
-  std::vector<std::uint32_t> first_segment;  // by node, one more at the end
+  std::shared_ptr<const std::vector<FloatMatrix>> floats;  // the matrices, if a pass is large
+  std::vector<std::uint32_t> first_segment;                // by node, one more at the end
   std::vector<CoreSegment> segments;
   std::vector<std::int64_t> bytes;
   std::vector<std::int64_t> limits;  // by time
@@ -56,6 +62,11 @@ struct CoreProblem {
   double big_m = 0;
   std::uint64_t sweep_work = 0;  // entries touched by one pass over all edges
 
+  /// From this much work on a pass is large: its matrices exceed caches.
+  static constexpr std::uint64_t kLargePass = 10'000'000;
+
+  /// Of one pass forwards and backwards.
+  std::uint64_t pass_work() const { return 2 * sweep_work + segments.size() * 8 + limits.size() * 4; }
   std::size_t num_nodes() const { return first_value.size() - 1; }
   std::size_t num_values(std::size_t node) const { return first_value[node + 1] - first_value[node]; }
   /// The costs of an edge seen from one end: the row of the other end's value, indexed by `other_class`.
@@ -84,7 +95,7 @@ struct CoreEvaluation {
 };
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice);
 
-/// Links `reverse` and counts `sweep_work`, once nodes and neighbours are in place.
+/// Links `reverse`, counts `sweep_work` and makes the floats, unless they are there, once all else is in place.
 void finish(CoreProblem& core);
 
 }  // namespace shardplan

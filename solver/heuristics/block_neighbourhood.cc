@@ -29,6 +29,7 @@ CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& no
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   CoreProblem& core = block.core;
   core.matrices = whole.matrices;
+  core.floats = whole.floats;
   core.big_m = whole.big_m;
   core.first_value = core.first_neighbour = core.first_segment = {0};
   for (std::size_t i = 0; i + 1 < ends.size(); ++i) {

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
+#include "base/side_by_side.h"
 #include "solver/core/vector_kernels.h"
 #include "solver/equal_lines.h"
 
 namespace shardplan {
 namespace {
+
+constexpr std::size_t kThreadsForMatrices = 4;
+constexpr std::size_t kEntriesTogether = std::size_t{1} << 21;  // of matrices that are worth starting threads for
 
 /// One more than the sum of the largest costs of all nodes and edges: every feasible choice costs less.
 double above_all_choices(const ReductionGraph& graph, const std::vector<std::uint32_t>& nodes) {
@@ -27,6 +32,37 @@ double above_all_choices(const ReductionGraph& graph, const std::vector<std::uin
   return largest;
 }
 
+/// The entries of some lines of `length` at some positions.
+std::vector<double> entries_of(std::span<const std::int64_t> lines, const std::vector<std::uint32_t>& numbers,
+                               const std::vector<std::uint32_t>& positions, std::size_t length, double big_m) {
+  std::vector<double> entries;
+  entries.reserve(numbers.size() * positions.size());
+  for (const std::uint32_t number : numbers) {
+    const std::int64_t* const line = lines.data() + number * length;
+    for (const std::uint32_t position : positions) {
+      const std::int64_t cost = line[position];
+      entries.push_back(cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m));
+    }
+  }
+  return entries;
+}
+
+/// Converts the tables and lets go of each, on several threads. Gives up if time is over.
+std::vector<CoreMatrix> core_matrices(ReductionGraph& graph, std::vector<TableRef> tables, double big_m) {
+  std::vector<CoreMatrix> matrices(tables.size());
+  for (std::size_t begin = 0, end = 0; begin < tables.size(); begin = end) {
+    if (graph.gives_up()) return {};
+    std::size_t entries = 0;
+    while (end < tables.size() && entries < kEntriesTogether) entries += tables[end++]->costs.size();
+    const std::size_t threads = entries < kEntriesTogether ? 1 : num_processors(kThreadsForMatrices);
+    side_by_side(threads, end - begin, [&](std::size_t, std::size_t i) {
+      matrices[begin + i] = make_core_matrix(*tables[begin + i], big_m);
+      tables[begin + i].reset();
+    });
+  }
+  return matrices;
+}
+
 }  // namespace
 
 CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
@@ -37,17 +73,9 @@ CoreMatrix make_core_matrix(const CostMatrix& table, double big_m) {
   CoreMatrix matrix;
   matrix.row_classes = static_cast<std::uint32_t>(rows.first.size());
   matrix.column_classes = static_cast<std::uint32_t>(columns.first.size());
-  matrix.forward.resize(std::size_t{matrix.row_classes} * matrix.column_classes);
-  matrix.backward.resize(matrix.forward.size());
-  for (std::size_t row = 0; row < matrix.row_classes; ++row) {
-    for (std::size_t column = 0; column < matrix.column_classes; ++column) {
-      const std::int64_t cost = table.at(rows.first[row], columns.first[column]);
-      const double entry = cost >= kForbidden ? big_m : std::min(static_cast<double>(cost), big_m);
-      matrix.forward[row * matrix.column_classes + column] = entry;
-      matrix.backward[column * matrix.row_classes + row] = entry;
-      matrix.largest = std::max(matrix.largest, entry);
-    }
-  }
+  matrix.forward = entries_of(table.costs, rows.first, columns.first, table.columns, big_m);
+  matrix.backward = entries_of(transposed, columns.first, rows.first, table.rows, big_m);
+  for (const double entry : matrix.forward) matrix.largest = std::max(matrix.largest, entry);
   matrix.row_class = std::move(rows.class_of);
   matrix.column_class = std::move(columns.class_of);
   return matrix;
@@ -74,7 +102,7 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
 
   core.limits = graph.memory_limits();
   core.first_value = core.first_neighbour = core.first_segment = {0};
-  auto matrices = std::make_shared<std::vector<CoreMatrix>>();
+  std::vector<TableRef> tables;                          // each once
   std::map<const CostMatrix*, std::uint32_t> matrix_of;  // never iterated over
   std::map<const void*, std::uint32_t> bytes_of;         // never iterated over
   for (const std::uint32_t id : result.nodes) {
@@ -85,8 +113,8 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
     std::vector<CoreNeighbour> neighbours;
     for (const std::uint32_t edge : graph.edges_of(id)) {
       const ReductionGraph::Edge& item = graph.edge(edge);
-      const auto [at, is_new] = matrix_of.try_emplace(item.table.get(), static_cast<std::uint32_t>(matrices->size()));
-      if (is_new) matrices->push_back(make_core_matrix(*item.table, core.big_m));
+      const auto [at, is_new] = matrix_of.try_emplace(item.table.get(), static_cast<std::uint32_t>(tables.size()));
+      if (is_new) tables.push_back(item.table);
       neighbours.push_back({core_of[graph.other_end(edge, id)], at->second, item.nodes[0] == id, 0});
     }
     std::sort(neighbours.begin(), neighbours.end(),
@@ -101,8 +129,9 @@ BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_co
     }
     core.first_segment.push_back(static_cast<std::uint32_t>(core.segments.size()));
   }
-  core.matrices = std::move(matrices);
-  finish(core);
+  graph.forget_edges();
+  core.matrices = std::make_shared<const std::vector<CoreMatrix>>(core_matrices(graph, std::move(tables), core.big_m));
+  if (!graph.is_infeasible()) finish(core);
   return result;
 }
 

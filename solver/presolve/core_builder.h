@@ -20,7 +20,8 @@ struct BuiltCore {
 
 /// Requires a graph that is not infeasible, with simplified memory. Moves each node's least cost to the constant.
 /// `known_cost`: the cost of a feasible choice of the full problem; big-M is then one more than any better choice can
-/// cost. If time is over before the end, the graph gives up, and the core is not to be used.
+/// cost. The graph loses its edges: tables are freed as matrices are made of them. If time is over before the end, the
+/// graph gives up, and the core is not to be used.
 BuiltCore build_core(ReductionGraph& graph, std::optional<std::int64_t> known_cost);
 
 /// The matrix of a table, its equal rows and columns classed; forbidden entries become `big_m`.

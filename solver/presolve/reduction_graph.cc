@@ -36,12 +36,16 @@ struct Weighing {
   std::int64_t most = 0;
   bool is_cut = false;  // something became forbidden that was allowed
 
-  /// The same for costs of communication alone.
-  void communication(const std::vector<std::int64_t>& costs, std::vector<std::int64_t>& out) {
+  /// The same for costs of communication alone. Where they stay what they are, the result shares their memory.
+  SharedVector<std::int64_t> communication(const SharedVector<std::int64_t>& costs) {
     const std::int64_t weight = objective.communication_weight;
     const std::int64_t largest = weight > 0 ? std::min(kForbidden - 1, most / weight) : kForbidden - 1;
-    is_cut = is_cut || largest_below(costs.data(), kForbidden, costs.size()) > largest;
-    multiply(costs.data(), weight, largest, kForbidden, costs.size(), out.data());
+    const bool is_above = largest_below(costs.data(), kForbidden, costs.size()) > largest;
+    is_cut = is_cut || is_above;
+    if (weight == 1 && !is_above) return costs;
+    std::vector<std::int64_t> weighted(costs.size());
+    multiply(costs.data(), weight, largest, kForbidden, costs.size(), weighted.data());
+    return weighted;
   }
   std::int64_t operator()(const Cost& cost) {
     if (cost.computation >= kForbidden || cost.communication >= kForbidden) return kForbidden;
@@ -115,8 +119,7 @@ ReductionGraph::ReductionGraph(const StrategyProblem& problem, const Objective& 
   std::vector<std::int64_t> largest_entry;
   for (const CostMatrix& matrix : problem.matrices) {
     if (gives_up()) return;
-    std::vector<std::int64_t> weighted(matrix.costs.size());
-    weigh.communication(matrix.costs, weighted);
+    SharedVector<std::int64_t> weighted = weigh.communication(matrix.costs);
     largest_entry.push_back(largest_allowed(weighted));
     matrices.push_back(shared_.tables.intern(CostMatrix{matrix.rows, matrix.columns, std::move(weighted)}));
   }
@@ -467,18 +470,22 @@ void ReductionGraph::forget_results() {
   transposed_.clear();
 }
 
-void ReductionGraph::forget_problem() {
+void ReductionGraph::forget_edges() {
   forget_results();
+  for (Node& node : nodes_) node.edges = {};
+  edges_ = {};
+  edge_queue_ = {};
+  functional_edges_ = {};
+}
+
+void ReductionGraph::forget_problem() {
+  forget_edges();
   for (Node& node : nodes_) {
-    node.edges = {};
     node.memory = {};
     node.marked = {};
   }
-  edges_ = {};
   limits_ = {};
   fixed_memory_ = {};
-  edge_queue_ = {};
-  functional_edges_ = {};
   shrink_queue_ = {};
   shared_ = {};
 }

@@ -126,6 +126,8 @@ class ReductionGraph {
   void forget_results();
   /// Whether so many entries of tables were remembered that it is time to: what equal layers would reuse takes less.
   bool remembers_much() const { return num_remembered_ > kMuch; }
+  /// Lets go of edges and remembered results, and of the tables that only they held.
+  void forget_edges();
   /// Lets go of all but what `expand` needs and the costs of nodes: of edges, memory, limits and shared tables.
   void forget_problem();
 

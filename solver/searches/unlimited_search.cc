@@ -182,7 +182,8 @@ class UnlimitedSearch {
         improve(found->choice, "restriction");
       }
     }
-    if (options_.searches_parts && best_ && dual_->work_per_pass() >= DualBound::kLargePass && !is_done()) begin_part();
+    if (options_.searches_parts && best_ && dual_->work_per_pass() >= CoreProblem::kLargePass && !is_done())
+      begin_part();
   }
 
   /// A choice of the whole core, in this core or the nearest to it.
@@ -234,7 +235,11 @@ class UnlimitedSearch {
     const DualBound::State state = dual_->restricted_state(*smaller);
     restrictions_.push_back(std::make_unique<RestrictedCore>(*std::move(smaller)));
     // The core before this one is only needed to expand choices, which takes its values but not its matrices.
-    if (restrictions_.size() > 1) restrictions_[restrictions_.size() - 2]->core.matrices.reset();
+    if (restrictions_.size() > 1) {
+      CoreProblem& before = restrictions_[restrictions_.size() - 2]->core;
+      before.matrices.reset();
+      before.floats.reset();
+    }
     core_ = &restrictions_.back()->core;
     restricted_share_ = 0;
     dual_ = std::make_unique<DualBound>(*core_);
