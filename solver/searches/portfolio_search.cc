@@ -119,6 +119,9 @@ class PortfolioSearch {
   /// A unit of work takes several times as long with few values for each node. On small cores each part is soon proven.
   std::uint64_t part_work(std::uint64_t work) const { return uses_exact() ? work / 4 + 1 : dive_work(work); }
 
+  /// A unit of work of trees takes as long as four of branch and bound, which they must not keep waiting.
+  std::uint64_t trees_work(std::uint64_t work) const { return uses_exact() ? work / 4 + 1 : work; }
+
   void continue_bound(const DualBound::State& state) {
     known_.prices = state.prices;
     known_.bound = known_.priced_bound = state.bound;
@@ -369,6 +372,7 @@ class PortfolioSearch {
       case Engine::kPart:
         return worker.run_part(known_, options_, search_with_portfolio, random, part_work(work));
       case Engine::kTrees:
+        return worker.run_neighbourhood(engine, known_, random, trees_work(work));
       case Engine::kBlocks:
         return worker.run_neighbourhood(engine, known_, random, work);
       case Engine::kExact:
