@@ -42,6 +42,8 @@ constexpr double kFarTarget = 1.5;
 constexpr int kPassesBetween = 1;  // plain passes between those with over-relaxation
 constexpr double kReachesFurther = 1.1, kReachesLess = 0.7;
 constexpr double kUnit = 0x1p-53;  // largest relative rounding error of an operation
+/// Gaps, relative to the cost, that are several times the precision.
+constexpr double kNearForHalves = 2e-3, kNearForFloats = 1e-6;
 
 /// A sum that also accumulates the rounding errors (Neumaier, ZAMM 54, 1974): its error is about one unit of the
 /// result, however many summands there are.
@@ -87,7 +89,11 @@ DualBound::DualBound(const CoreProblem& core) : core_(&core), best_bound_(-kInfi
     sum_of_largest_entries_ += (*core.matrices)[neighbour.matrix].largest;
   }
   work_ = core.pass_work();
-  if (work_ >= CoreProblem::kLargePass) floats_ = core.floats;
+  if (core.rounded) {
+    precision_ = Precision::kHalves;
+    in_floats_.resize(widest);
+    out_floats_.resize(widest);
+  }
   price_values();
 }
 
@@ -124,6 +130,11 @@ void DualBound::price_values() {
   for (std::size_t value = 0; value < alive_.size(); ++value) {
     if (!alive_[value]) value_costs_[value] = kRemoved;
   }
+}
+
+void DualBound::suit_precision(double cost, double bound) {
+  if (cost - bound < kNearForHalves * cost) raise_precision(Precision::kFloats);
+  if (cost - bound < kNearForFloats * cost) raise_precision(Precision::kDoubles);
 }
 
 void DualBound::set_prices(std::vector<double> prices) {
@@ -195,6 +206,22 @@ bool DualBound::fix_by_reduced_cost(double best_cost, std::vector<std::uint8_t>&
   return is_removed;
 }
 
+/// The sums are those of floats, but certainly no larger than exact ones. Their least addend is taken out first, so that
+/// no addend is negative and each rounding error (of an addend and of a sum, up to 2^-24) is a fraction of the sum, or of
+/// the smallest floats.
+inline void DualBound::min_plus_of_halves(const double* in, std::size_t rows, const Half* matrix, std::size_t columns,
+                                          double* out) {
+  constexpr double kKept = 1 - 0x1p-22, kSmallest = 0x1p-147;
+  const double unit = core_->rounded->unit_of_halves();
+  double least = in[0];
+  for (std::size_t r = 1; r < rows; ++r) least = in[r] < least ? in[r] : least;
+  for (std::size_t r = 0; r < rows; ++r) in_floats_[r] = static_cast<float>((in[r] - least) * (1 / unit));
+  min_plus(in_floats_.data(), rows, matrix, columns, out_floats_.data());
+  for (std::size_t c = 0; c < columns; ++c) {
+    out[c] = least + (static_cast<double>(out_floats_[c]) * kKept - kSmallest) * unit;
+  }
+}
+
 /// Sends `share` of `sum_` (the costs and messages of `node`) along `slot`; returns what was subtracted from the
 /// message to make its minimum zero.
 inline double DualBound::message(std::size_t node, std::uint32_t slot, double share) {
@@ -219,11 +246,17 @@ inline double DualBound::message(std::size_t node, std::uint32_t slot, double sh
     in = by_class_.data();
   }
   double* const out = other_classes < other_count ? out_.data() : sent;
-  if (floats_) {
-    const FloatMatrix& floats = (*floats_)[neighbour.matrix];
-    min_plus(in, classes, (neighbour.is_row ? floats.forward : floats.backward).data(), other_classes, out);
-  } else {
-    min_plus(in, classes, (neighbour.is_row ? matrix.forward : matrix.backward).data(), other_classes, out);
+  const auto oriented = [&](const auto& item) { return (neighbour.is_row ? item.forward : item.backward).data(); };
+  switch (precision_) {
+    case Precision::kHalves:
+      min_plus_of_halves(in, classes, oriented(core.rounded->halves()[neighbour.matrix]), other_classes, out);
+      break;
+    case Precision::kFloats:
+      min_plus(in, classes, oriented(core.rounded->floats()[neighbour.matrix]), other_classes, out);
+      break;
+    case Precision::kDoubles:
+      min_plus(in, classes, oriented(matrix), other_classes, out);
+      break;
   }
   double least = out[0];
   for (std::size_t c = 1; c < other_classes; ++c) least = out[c] < least ? out[c] : least;
@@ -306,10 +339,12 @@ double DualBound::sweep_backward() {
 
 /// The rounding error of a pass's bound, with d edges at a node, A the largest |costs| + |messages| of its values and E
 /// the largest entry of an edge's matrix: node sums have an error of at most d A units, their differences and shares of
-/// 6 A, and along each edge sums, differences and minima of 15 A + 3 E. Costs of values are already rounded down, and
-/// the total sum is compensated; it and the limits' price have errors of some units of themselves.
+/// 6 A, and along each edge sums, differences and minima of 15 A + 3 E, or 20 A + 3 E with halves, where the least
+/// addend is taken out and in. Costs of values are already rounded down, and the total sum is compensated; it and the
+/// limits' price have errors of some units of themselves.
 double DualBound::rounding_error() const {
   const CoreProblem& core = *core_;
+  const std::uint32_t units_of_edge = precision_ == Precision::kHalves ? 21 : 16;
   double total = 0;
   double weighted = 0;
   for (std::size_t node = 0; node < core.num_nodes(); ++node) {
@@ -329,7 +364,7 @@ double DualBound::rounding_error() const {
       magnitude += most;
     }
     total += magnitude;
-    weighted += magnitude * (16 * (core.first_neighbour[node + 1] - core.first_neighbour[node]) + 8);
+    weighted += magnitude * (units_of_edge * (core.first_neighbour[node + 1] - core.first_neighbour[node]) + 8);
   }
   return 1.01 * kUnit * (weighted + 4 * sum_of_largest_entries_ + 4 * total + 16 * limits_price_);
 }

@@ -19,8 +19,8 @@ namespace shardplan {
 ///
 /// The bound is certified: every pass yields a reparametrisation of the problem whatever the messages were, and what
 /// rounding can have added (a few units in the last place of what each node adds up) is taken off; see `rounding_error`.
-/// Large passes read the matrices as floats, rounded down, in about half of the time: the bound is then one of a problem
-/// that costs a little less (2^-23 of each entry), until `use_doubles`.
+/// Large passes wait for memory, so they read the matrices with no more precision than the gap asks for, rounded down: at
+/// first as halves, in a third of the time. The bound is then one of a problem that costs a little less.
 class DualBound {
  public:
   enum class Subgradient { kDecoded, kMinMarginals };
@@ -31,6 +31,9 @@ class DualBound {
     double momentum = 0.8;
     int settling = 0;  // passes at the best prices after each return to them
   };
+
+  /// As in `RoundedMatrices`; doubles are exact.
+  enum class Precision { kHalves, kFloats, kDoubles };
 
   explicit DualBound(const CoreProblem& core);
 
@@ -47,10 +50,11 @@ class DualBound {
   /// does not rise.
   double iterate(double target, const Steps& steps);
 
-  /// From now on entries are exact.
-  void use_doubles() { floats_.reset(); }
-  /// Whether a bound on this cost is so near that the precision of floats begins to matter.
-  static bool needs_doubles(double cost, double bound) { return cost - bound < kPrecise * cost; }
+  Precision precision() const { return precision_; }
+  /// From now on entries have at least this precision.
+  void raise_precision(Precision precision) { precision_ = std::max(precision_, precision); }
+  /// From now on they have one that does not matter yet for a bound that is so near this cost.
+  void suit_precision(double cost, double bound);
 
   double best_bound() const { return best_bound_; }
   /// The bound to which `reduced_cost` is added: that of the last pass's forward half (reduced costs are read on the
@@ -114,29 +118,30 @@ class DualBound {
 
  private:
   static constexpr double kFirstReach = 2;
-  static constexpr double kPrecise = 1e-6;  // several times the precision of floats
 
   void price_values();
   double sweep_forward();
   double sweep_backward();
   double rounding_error() const;
   double message(std::size_t node, std::uint32_t slot, double share);
+  void min_plus_of_halves(const double* in, std::size_t rows, const Half* matrix, std::size_t columns, double* out);
   void usage_of_decoded();
   void usage_of_min_marginals();
 
   const CoreProblem* core_;
-  std::shared_ptr<const std::vector<FloatMatrix>> floats_;  // null: doubles are used
-  std::vector<std::uint32_t> first_message_;                // by slot (position in neighbours)
-  std::vector<double> messages_;                            // into each node, one block per slot
-  std::vector<double> earlier_messages_;  // after the last extrapolated pass; empty: extrapolation starts now
-  std::vector<double> value_costs_;       // with prices; huge for removed values
+  Precision precision_ = Precision::kDoubles;
+  std::vector<std::uint32_t> first_message_;  // by slot (position in neighbours)
+  std::vector<double> messages_;              // into each node, one block per slot
+  std::vector<double> earlier_messages_;      // after the last extrapolated pass; empty: extrapolation starts now
+  std::vector<double> value_costs_;           // with prices; huge for removed values
   std::vector<double> min_marginals_;
   std::vector<std::uint8_t> alive_;
   std::vector<double> prices_, best_prices_, cumulative_, momentum_, usage_;
   double limits_price_ = 0;
   CoreChoice decoded_;
   std::vector<double> in_, by_class_, out_, sum_;  // scratch
-  double sum_of_largest_entries_ = 0;              // over all ends of edges
+  std::vector<float> in_floats_, out_floats_;
+  double sum_of_largest_entries_ = 0;  // over all ends of edges
   double bound_ = 0;
   double forward_bound_ = 0;
   double best_bound_;

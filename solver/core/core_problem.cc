@@ -2,28 +2,10 @@
 
 #include <algorithm>
 
-#include "base/side_by_side.h"
-#include "solver/core/vector_kernels.h"
-
 namespace shardplan {
 namespace {
 
 constexpr std::int64_t kLargestExcess = std::int64_t{1} << 61;  // of the times so far; that of one is at most 2^62
-constexpr std::size_t kThreadsForFloats =
-    2;  // that make floats, which is mostly a matter of reading and writing memory
-
-std::vector<FloatMatrix> float_matrices(const std::vector<CoreMatrix>& matrices) {
-  std::vector<FloatMatrix> result(matrices.size());
-  const auto rounded = [](const std::vector<double>& entries) {
-    std::vector<float> floats(entries.size());
-    round_down(entries.data(), entries.size(), floats.data());
-    return floats;
-  };
-  side_by_side(num_processors(kThreadsForFloats), matrices.size(), [&](std::size_t, std::size_t i) {
-    result[i] = {rounded(matrices[i].forward), rounded(matrices[i].backward)};
-  });
-  return result;
-}
 
 }  // namespace
 
@@ -64,8 +46,9 @@ void finish(CoreProblem& core) {
       neighbour.reverse = static_cast<std::uint32_t>(other - core.neighbours.begin());
     }
   }
-  if (core.pass_work() < CoreProblem::kLargePass || core.floats) return;
-  core.floats = std::make_shared<const std::vector<FloatMatrix>>(float_matrices(*core.matrices));
+  if (core.pass_work() >= CoreProblem::kLargePass && !core.rounded) {
+    core.rounded = std::make_shared<const RoundedMatrices>(core.matrices);
+  }
 }
 
 }  // namespace shardplan

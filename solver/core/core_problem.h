@@ -5,28 +5,13 @@
 #include <memory>
 #include <vector>
 
+#include "solver/core/core_matrix.h"
+#include "solver/core/rounded_matrices.h"
+
 namespace shardplan {
 
 /// Stands for the bound of an infeasible problem and the cost of a forbidden value.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// A matrix of edge costs as the core's stages read it. Rows that are equal form a class, so do columns: layouts repeat
-/// among strategies, and a message then costs the product of the classes, not of the values. A forbidden pair has a
-/// large finite cost (`CoreProblem::big_m`).
-struct CoreMatrix {
-  std::uint32_t row_classes = 0;
-  std::uint32_t column_classes = 0;
-  std::vector<std::uint32_t> row_class;     // by row
-  std::vector<std::uint32_t> column_class;  // by column
-  std::vector<double> forward;              // row_classes x column_classes
-  std::vector<double> backward;             // column_classes x row_classes
-  double largest = 0;                       // of the entries
-};
-
-/// The entries of a `CoreMatrix` as floats, rounded down.
-struct FloatMatrix {
-  std::vector<float> forward, backward;
-};
 
 /// One end of an edge as its node sees it.
 struct CoreNeighbour {
@@ -52,8 +37,8 @@ struct CoreProblem {
   std::vector<std::uint32_t> first_neighbour;  // by node, one more at the end
   std::vector<CoreNeighbour> neighbours;
   std::shared_ptr<const std::vector<CoreMatrix>> matrices;
-  std::shared_ptr<const std::vector<FloatMatrix>> floats;  // the matrices, if a pass is large
-  std::vector<std::uint32_t> first_segment;                // by node, one more at the end
+  std::shared_ptr<const RoundedMatrices> rounded;  // these, if a pass is large
+  std::vector<std::uint32_t> first_segment;        // by node, one more at the end
   std::vector<CoreSegment> segments;
   std::vector<std::int64_t> bytes;
   std::vector<std::int64_t> limits;  // by time
@@ -95,7 +80,7 @@ struct CoreEvaluation {
 };
 CoreEvaluation evaluate(const CoreProblem& core, const CoreChoice& choice);
 
-/// Links `reverse`, counts `sweep_work` and makes the floats, unless they are there, once all else is in place.
+/// Links `reverse`, counts `sweep_work` and sets `rounded` if it is not set, once all else is in place.
 void finish(CoreProblem& core);
 
 }  // namespace shardplan

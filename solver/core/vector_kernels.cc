@@ -9,34 +9,47 @@ namespace shardplan {
 
 namespace {
 
+inline double number(double entry) { return entry; }
+inline double number(float entry) { return entry; }
+inline float number(Half entry) { return float_of(entry); }
+
 // Four rows at a time, so that `out` is read and written less often.
-template <class Entry>
-[[gnu::always_inline]] inline void min_plus_of(const double* in, std::size_t rows, const Entry* matrix,
-                                               std::size_t columns, double* __restrict out) {
-  for (std::size_t c = 0; c < columns; ++c) out[c] = std::numeric_limits<double>::infinity();
+template <class Entry, class Sum>
+[[gnu::always_inline]] inline void min_plus_of(const Sum* in, std::size_t rows, const Entry* matrix,
+                                               std::size_t columns, Sum* __restrict out) {
+  for (std::size_t c = 0; c < columns; ++c) out[c] = std::numeric_limits<Sum>::infinity();
   std::size_t r = 0;
   for (; r + 4 <= rows; r += 4) {
-    const double in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
+    const Sum in0 = in[r], in1 = in[r + 1], in2 = in[r + 2], in3 = in[r + 3];
     const Entry* const row0 = matrix + r * columns;
     const Entry* const row1 = row0 + columns;
     const Entry* const row2 = row1 + columns;
     const Entry* const row3 = row2 + columns;
     for (std::size_t c = 0; c < columns; ++c) {
-      const double sum0 = in0 + row0[c], sum1 = in1 + row1[c], sum2 = in2 + row2[c], sum3 = in3 + row3[c];
-      const double least01 = sum1 < sum0 ? sum1 : sum0;
-      const double least23 = sum3 < sum2 ? sum3 : sum2;
-      const double least = least23 < least01 ? least23 : least01;
+      const Sum sum0 = in0 + number(row0[c]), sum1 = in1 + number(row1[c]);
+      const Sum sum2 = in2 + number(row2[c]), sum3 = in3 + number(row3[c]);
+      const Sum least01 = sum1 < sum0 ? sum1 : sum0;
+      const Sum least23 = sum3 < sum2 ? sum3 : sum2;
+      const Sum least = least23 < least01 ? least23 : least01;
       out[c] = least < out[c] ? least : out[c];
     }
   }
   for (; r < rows; ++r) {
-    const double first = in[r];
+    const Sum first = in[r];
     const Entry* const row = matrix + r * columns;
     for (std::size_t c = 0; c < columns; ++c) {
-      const double sum = first + row[c];
+      const Sum sum = first + number(row[c]);
       out[c] = sum < out[c] ? sum : out[c];
     }
   }
+}
+
+/// The bits of the largest float that is not above an item. Those of floats that are not negative, read as an integer, are
+/// in the order of the floats.
+[[gnu::always_inline]] inline std::int32_t bits_below(double item) {
+  const float nearest = static_cast<float>(item);
+  const std::int32_t bits = std::bit_cast<std::int32_t>(nearest);
+  return static_cast<double>(nearest) > item ? bits - 1 : bits;
 }
 
 }  // namespace
@@ -50,13 +63,16 @@ SHARDPLAN_VECTOR_CODE void min_plus(const double* in, std::size_t rows, const fl
   min_plus_of(in, rows, matrix, columns, out);
 }
 
-// The bits of a float that is not negative, read as an integer, are in the order of the floats.
+SHARDPLAN_VECTOR_CODE void min_plus(const float* in, std::size_t rows, const Half* matrix, std::size_t columns,
+                                    float* __restrict out) {
+  min_plus_of(in, rows, matrix, columns, out);
+}
+
 SHARDPLAN_VECTOR_CODE void round_down(const double* items, std::size_t count, float* __restrict out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float nearest = static_cast<float>(items[i]);
-    const std::int32_t bits = std::bit_cast<std::int32_t>(nearest);
-    out[i] = std::bit_cast<float>(static_cast<double>(nearest) > items[i] ? bits - 1 : bits);
-  }
+  for (std::size_t i = 0; i < count; ++i) out[i] = std::bit_cast<float>(bits_below(items[i]));
+}
+SHARDPLAN_VECTOR_CODE void round_down(const double* items, std::size_t count, double scale, Half* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Half>(bits_below(items[i] * scale) >> 12);
 }
 
 SHARDPLAN_VECTOR_CODE void gather_add(const double* table, const std::uint32_t* at, std::size_t count,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -7,12 +8,23 @@ namespace shardplan {
 
 /// The hot loops, compiled several times (base/vector_code.h). Matrices are row-major.
 
+/// A small float that is not negative, without what it has too much: five bits of its exponent and eleven of its fraction.
+using Half = std::uint16_t;
+/// Above all halves.
+inline constexpr double kHalvesEnd = 0x1p-95;
+inline float float_of(Half half) { return std::bit_cast<float>(std::uint32_t{half} << 12); }
+
 /// out[c] = min over r of in[r] + matrix[r][c]; infinity if there are no rows.
 void min_plus(const double* in, std::size_t rows, const double* matrix, std::size_t columns, double* __restrict out);
 void min_plus(const double* in, std::size_t rows, const float* matrix, std::size_t columns, double* __restrict out);
+/// Sums are rounded, by at most 2^-24 of themselves.
+void min_plus(const float* in, std::size_t rows, const Half* matrix, std::size_t columns, float* __restrict out);
 
 /// out[i] is the largest float that is not above items[i]. Requires items from 0 to 2^100.
 void round_down(const double* items, std::size_t count, float* __restrict out);
+/// The same for halves and items[i] * scale, where the scale is a power of two. Requires items that are below kHalvesEnd
+/// then.
+void round_down(const double* items, std::size_t count, double scale, Half* __restrict out);
 
 /// sums[i] += table[at[i]]
 void gather_add(const double* table, const std::uint32_t* at, std::size_t count, double* __restrict sums);

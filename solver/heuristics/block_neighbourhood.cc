@@ -29,7 +29,6 @@ CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& no
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   CoreProblem& core = block.core;
   core.matrices = whole.matrices;
-  core.floats = whole.floats;
   core.big_m = whole.big_m;
   core.first_value = core.first_neighbour = core.first_segment = {0};
   for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
@@ -69,6 +68,7 @@ CoreBlock cut_block(const MoveState& state, const std::vector<std::uint32_t>& no
     core.first_segment.push_back(static_cast<std::uint32_t>(core.segments.size()));
   }
   finish(core);
+  if (core.rounded) core.rounded = whole.rounded;
   return block;
 }
 
@@ -112,6 +112,7 @@ bool BlockNeighbourhood::move(MoveState& state, Random& random, std::size_t size
   for (const std::uint32_t node : block.nodes) now.push_back(state.choice()[node]);
   const double cost = evaluate(block.core, now).cost;
   DualBound dual(block.core);
+  dual.raise_precision(DualBound::Precision::kFloats);
   dual.set_prices(block.prices);
   const DualBound::Steps steps{DualBound::Subgradient::kDecoded, 0.7};
   for (int i = 0; i < 40; ++i) {

@@ -74,7 +74,7 @@ void PortfolioWorker::improve(std::span<const CoreChoice> choices, std::uint64_t
 
 void PortfolioWorker::run_bound(const PortfolioKnowledge& known, const DualBound::Steps& steps, std::uint64_t work) {
   WorkMeter meter(*deadline_, work);
-  if (DualBound::needs_doubles(known.best_cost(), std::max(known.bound, dual_.best_bound()))) dual_.use_doubles();
+  dual_.suit_precision(known.best_cost(), std::max(known.bound, dual_.best_bound()));
   double target = known.target();
   if (target == kInfinity) {
     dual_.pass();

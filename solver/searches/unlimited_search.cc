@@ -155,7 +155,7 @@ class UnlimitedSearch {
       }
       finish_part();
       if (is_complete_ || meter_.is_stopped()) return;
-      if (DualBound::needs_doubles(known_cost(), dual_->best_bound())) dual_->use_doubles();
+      dual_->suit_precision(known_cost(), dual_->best_bound());
       const bool is_higher = dual_->best_bound() > bound_;
       bound_ = std::max(bound_, dual_->best_bound());
       improve(dual_->decoded());
@@ -238,7 +238,7 @@ class UnlimitedSearch {
     if (restrictions_.size() > 1) {
       CoreProblem& before = restrictions_[restrictions_.size() - 2]->core;
       before.matrices.reset();
-      before.floats.reset();
+      before.rounded.reset();
     }
     core_ = &restrictions_.back()->core;
     restricted_share_ = 0;

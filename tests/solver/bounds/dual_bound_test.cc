@@ -56,20 +56,56 @@ TEST(DualBoundTest, OnTreesWithoutLimitsItIsTheOptimumAndDecodesIt) {
   }
 }
 
-TEST(DualBoundTest, LargePassesLoseNoMoreThanThePrecisionOfFloats) {
+TEST(DualBoundTest, LargePassesLoseNoMoreThanTheirPrecision) {
+  using Precision = DualBound::Precision;
   const CoreSketch sketch = large_triangle(1);
   const CoreProblem core = core_of(sketch);
   DualBound dual(core);
-  for (int pass = 0; pass < 10; ++pass) dual.pass();
-  EXPECT_LT(dual.best_bound(), kBestOfLargeTriangle - 1);
-  EXPECT_GT(dual.best_bound(), kBestOfLargeTriangle * (1 - 0x1p-23));
-  EXPECT_EQ(sketch.cost(dual.decoded()), kBestOfLargeTriangle);
-  EXPECT_TRUE(DualBound::needs_doubles(kBestOfLargeTriangle, dual.best_bound()));
-  EXPECT_FALSE(DualBound::needs_doubles(kBestOfLargeTriangle, 0.99 * kBestOfLargeTriangle));
-  dual.use_doubles();
-  for (int pass = 0; pass < 10; ++pass) dual.pass();
-  EXPECT_GT(dual.best_bound(), kBestOfLargeTriangle - 1);
-  EXPECT_LE(dual.best_bound(), kBestOfLargeTriangle);
+  dual.suit_precision(kBestOfLargeTriangle, 0.99 * kBestOfLargeTriangle);
+  for (const auto& [precision, loss] :
+       {std::pair(Precision::kHalves, 0x1p-11), {Precision::kFloats, 0x1p-23}, {Precision::kDoubles, 0.0}}) {
+    EXPECT_EQ(dual.precision(), precision);
+    for (int pass = 0; pass < 10; ++pass) dual.pass();
+    EXPECT_GT(dual.best_bound(), kBestOfLargeTriangle * (1 - 1.001 * loss) - 1);
+    EXPECT_EQ(dual.best_bound() > kBestOfLargeTriangle - 1, precision == Precision::kDoubles);
+    EXPECT_LE(dual.best_bound(), kBestOfLargeTriangle);
+    EXPECT_EQ(sketch.cost(dual.decoded()), kBestOfLargeTriangle);
+    dual.suit_precision(kBestOfLargeTriangle, dual.best_bound());
+  }
+}
+
+// Rounded entries make the problem cheaper, rounded sums no message too high: neither bound nor reduced costs claim too
+// much, also where values were removed and pairs are forbidden.
+TEST(DualBoundTest, HalvesClaimNothingFalse) {
+  int num_feasible = 0, num_fixed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoreSketch sketch = random_core(random, {.forbidden_percent = 10,
+                                             .limit_percent = 50 + static_cast<int>(random.below(50)),
+                                             .largest_cost = std::int64_t{1} << random.below(45)});
+    sketch.big_m = 0x1p50;
+    CoreProblem core = core_of(sketch);
+    core.rounded = std::make_shared<const RoundedMatrices>(core.matrices);
+    const std::optional<CoreChoice> best = brute_force(sketch);
+    if (!best) continue;
+    ++num_feasible;
+    const double cost = sketch.cost(*best);
+    DualBound dual(core);
+    for (int pass = 0; pass < 60; ++pass) {
+      ASSERT_LE(pass % 3 == 0 ? dual.pass_ahead() : dual.iterate(cost, {}), cost) << describe(sketch);
+      ASSERT_EQ(dual.precision(), DualBound::Precision::kHalves);
+      if (pass % 10 != 9) continue;
+      std::vector<std::uint8_t> alive = dual.alive();
+      num_fixed += dual.fix_by_reduced_cost(cost + 1, alive);
+      for (std::size_t node = 0; node < core.num_nodes(); ++node) {
+        ASSERT_TRUE(alive[core.first_value[node] + (*best)[node]]) << describe(sketch);
+      }
+      dual.set_alive(std::move(alive));
+    }
+  }
+  EXPECT_GT(num_feasible, 100);
+  EXPECT_GT(num_fixed, 50);
 }
 
 // Costs of a contest's size: a unit is the twelfth digit, and prices and bytes make more of them.

@@ -59,6 +59,32 @@ TEST(VectorKernelsTest, FloatsAreTheLargestThatAreNotAbove) {
   EXPECT_EQ(out, expected);
 }
 
+TEST(VectorKernelsTest, HalvesAreTheLargestThatAreNotAbove) {
+  Random random(12);
+  std::vector<double> items = random_numbers(random, 1000);
+  for (double& item : items) item *= item * item;
+  for (const double item : {0.0, 1e-9, 1.0, 2049.0, 0x1.fffffffffffffp30}) items.push_back(item);
+  constexpr double kScale = kHalvesEnd / 0x1p31;
+  std::vector<Half> halves(items.size());
+  round_down(items.data(), items.size(), kScale, halves.data());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto half = static_cast<double>(float_of(halves[i]));
+    EXPECT_LE(half, items[i] * kScale);
+    const double next =
+        halves[i] == 0xffff ? kHalvesEnd : static_cast<double>(float_of(static_cast<Half>(halves[i] + 1)));
+    EXPECT_GT(next, items[i] * kScale);
+    EXPECT_GE(half, items[i] < 2 ? 0 : items[i] * kScale * (1 - 0x1p-11));
+  }
+  std::vector<float> in(9), out(111);
+  for (float& item : in) item = static_cast<float>(random.unit() * kHalvesEnd);
+  min_plus(in.data(), 9, halves.data(), 111, out.data());
+  for (std::size_t c = 0; c < 111; ++c) {
+    float least = std::numeric_limits<float>::infinity();
+    for (std::size_t r = 0; r < 9; ++r) least = std::min(least, in[r] + float_of(halves[r * 111 + c]));
+    EXPECT_EQ(out[c], least);
+  }
+}
+
 TEST(VectorKernelsTest, GatherAddAddsThePickedEntries) {
   Random random(2);
   for (std::size_t count = 0; count < 20; ++count) {
