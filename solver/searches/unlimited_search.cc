@@ -51,6 +51,7 @@ constexpr int kPatientLooks = 3;                    // checks without success
 /// many values for each node; more after a search that ended early, fewer after one that did not.
 constexpr double kPromisingValues = 2.5, kMostPromisingValues = 20;
 constexpr double kMorePromising = 1.5, kFewerPromising = 0.75;
+constexpr double kFarForRestriction = 0.1;  // of the cost, where a part is searched as well
 
 class UnlimitedSearch {
  public:
@@ -165,7 +166,7 @@ class UnlimitedSearch {
       const double gain = bound_ - before;
       before = bound_;
       if (!best_ || best_cost_ - bound_ < kWorthATry * tried_gap_) try_restriction();
-      if (is_proven()) return;
+      if (is_done()) return;
       const bool is_smaller = known_cost() < kInfinity && fix_values();
       if (is_proven()) return;
       if (is_smaller && eliminate(affordable())) return;
@@ -176,14 +177,16 @@ class UnlimitedSearch {
 
   void try_restriction() {
     tried_gap_ = best_cost_ - bound_;
-    if (options_.eliminates) {
+    const bool searches_part = options_.searches_parts && best_ && dual_->work_per_pass() >= CoreProblem::kLargePass;
+    // While the gap is large, reduced costs say little about single values, and the part finds more beside the passes.
+    const bool waits = searches_part && tried_gap_ > kFarForRestriction * best_cost_;
+    if (options_.eliminates && !waits) {
       if (const auto found = restriction_heuristic(*core_, *dual_, meter_, restricted_share_)) {
         restricted_share_ = found->share;
         improve(found->choice, "restriction");
       }
     }
-    if (options_.searches_parts && best_ && dual_->work_per_pass() >= CoreProblem::kLargePass && !is_done())
-      begin_part();
+    if (searches_part && !is_done()) begin_part();
   }
 
   /// A choice of the whole core, in this core or the nearest to it.
