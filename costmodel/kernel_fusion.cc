@@ -160,7 +160,7 @@ class FusedChains {
     source_.resize(num_tensors);
     readers_.resize(num_tensors);
     escapes_.resize(num_tensors, 0);
-    result_.traffic.resize(num_operators);
+    traffic_.resize(num_operators);
     result_.in_registers.resize(num_tensors, 0);
   }
 
@@ -177,9 +177,10 @@ class FusedChains {
       const GraphOperator& info = graph_.operators()[op];
       if (kernel_of_[op] == kNone) continue;
       for (std::size_t i = 0; i < info.results.size(); ++i) {
-        result_.traffic[op].to_registers[i] = result_.in_registers[info.results[i]];
+        traffic_[op].to_registers[i] = result_.in_registers[info.results[i]];
       }
     }
+    share_traffic();
     return std::move(result_);
   }
 
@@ -194,6 +195,18 @@ class FusedChains {
     bool has_reducer = false;
     std::set<TensorId> read;  // from outside
   };
+
+  /// Of a million operators, those with one operation have a handful of different ones.
+  void share_traffic() {
+    IdVector<OperationId, std::vector<SharedValue<KernelTraffic>>> known(graph_.operations().size());
+    result_.traffic.reserve(traffic_.size());
+    for (const OperatorId id : graph_.operators().ids()) {
+      auto& of_operation = known[op_(id).operation];
+      auto found = std::ranges::find(of_operation, traffic_[id], &SharedValue<KernelTraffic>::operator*);
+      if (found == of_operation.end()) found = of_operation.insert(found, std::move(traffic_[id]));
+      result_.traffic.push_back(*found);
+    }
+  }
 
   const GraphOperator& op_(OperatorId id) const { return graph_.operators()[id]; }
 
@@ -336,8 +349,8 @@ class FusedChains {
   void place(OperatorId id) {
     if (!is_fusable(id)) return;
     if (const std::optional<Reader> reader = converting_reader(id)) {
-      result_.traffic[id].is_free = true;
-      KernelTraffic& traffic = result_.traffic[reader->op];
+      traffic_[id].is_free = true;
+      KernelTraffic& traffic = traffic_[reader->op];
       traffic.from_registers.resize(op_(reader->op).operands.size(), 0);
       traffic.from_registers[reader->operand] = 1;
       if (traffic.widened_from.empty()) {
@@ -351,7 +364,7 @@ class FusedChains {
       return;
     }
     if (is_bias_of_contraction(id)) {
-      result_.traffic[id].is_free = true;
+      traffic_[id].is_free = true;
       result_.in_registers[source_[op_(id).operands[0]]] = 1;
       return;
     }
@@ -383,7 +396,7 @@ class FusedChains {
   void set_traffic(OperatorId id) {
     const GraphOperator& op = op_(id);
     Kernel& kernel = kernels_[kernel_of_[id]];
-    KernelTraffic& traffic = result_.traffic[id];
+    KernelTraffic& traffic = traffic_[id];
     traffic.is_started = kernel.members.front() == id;
     if (traffic.is_started && op.pass == Pass::kUpdate) traffic.is_started = started_updates_.insert(op.worker).second;
     traffic.from_registers.resize(op.operands.size(), 0);
@@ -412,7 +425,7 @@ class FusedChains {
     if (graph_.tensor(tensor).is_output || graph_.tensor(tensor).updates) return false;
     const auto& readers = graph_.tensor(tensor).readers;
     return std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
-      if (kinds_[reader.op] == KernelKind::kMove) return result_.traffic[reader.op].is_free != joins(reader.op);
+      if (kinds_[reader.op] == KernelKind::kMove) return traffic_[reader.op].is_free != joins(reader.op);
       if (kinds_[reader.op] != KernelKind::kView) return is_fusable(reader.op) || is_contraction(reader.op);
       const TensorId view = op_(reader.op).results[0];
       const bool merges =
@@ -440,7 +453,7 @@ class FusedChains {
   void free_move(OperatorId id) {
     if (kinds_[id] != KernelKind::kMove) return;
     const GraphOperator& op = op_(id);
-    KernelTraffic& traffic = result_.traffic[id];
+    KernelTraffic& traffic = traffic_[id];
     if (joins(id)) {
       traffic.is_free = makes_chains(id);
       for (std::size_t i = 0; i < op.operands.size(); ++i) traffic.is_free = traffic.is_free && takes_over(id, i);
@@ -462,7 +475,7 @@ class FusedChains {
     while (true) {
       tensor = source_[tensor];
       const std::optional<OperatorId>& producer = graph_.tensor(tensor).producer;
-      if (!producer || kinds_[*producer] != KernelKind::kMove || !result_.traffic[*producer].is_free) return tensor;
+      if (!producer || kinds_[*producer] != KernelKind::kMove || !traffic_[*producer].is_free) return tensor;
       if (!graph_.operation(*producer).type->name.ends_with("Slice")) return tensor;
       tensor = op_(*producer).operands[0];
     }
@@ -475,7 +488,7 @@ class FusedChains {
     const GraphOperator& op = op_(id);
     if (memory_of(op.operands[1]) != memory_of(op.operands[2])) return;
     const bool has_more_keys = operation.operands[1].bytes() >= operation.operands[2].bytes();
-    KernelTraffic& traffic = result_.traffic[id];
+    KernelTraffic& traffic = traffic_[id];
     traffic.from_registers.resize(op.operands.size(), 0);
     traffic.from_registers[has_more_keys ? 2 : 1] = 1;
   }
@@ -490,6 +503,7 @@ class FusedChains {
   IdVector<TensorId, std::vector<Reader>> readers_;  // of sources, through views
   IdVector<TensorId, char> escapes_;
   std::set<int> started_updates_;  // the workers whose update has started
+  IdVector<OperatorId, KernelTraffic> traffic_;
   KernelFusion result_;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/shared_value.h"
 #include "costmodel/fusion.h"
 #include "graph/operator_graph.h"
 
@@ -29,7 +30,7 @@ struct KernelTraffic {
 /// Which operators run as one kernel. This depends on the graph only, so that the problem and the program agree for
 /// any layouts (costmodel/kernel_fusion.cc has the rule).
 struct KernelFusion {
-  IdVector<OperatorId, KernelTraffic> traffic;
+  IdVector<OperatorId, SharedValue<KernelTraffic>> traffic;  // copies of a layer share theirs
   IdVector<TensorId, char> in_registers;  // never in memory: every reader is in the kernel that produces it
 };
 KernelFusion kernel_fusion(const OperatorGraph& graph, Fusion fusion);

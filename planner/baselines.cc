@@ -1,5 +1,5 @@
 // The plans with which a plan is compared: data parallelism, one device, one worker, plans of global degrees,
-// alternatives for one operator, and the plan of MindSpore's cost model.
+// alternatives for one operator, and the plan of MindSpore's cost model; and what it is replaced by if that is faster.
 
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ Baseline ModelPlanner::baseline(std::string name, const std::optional<Decisions>
   like.options = options_;
   like.options.level = level.value_or(options_.level);
   like.usable = usable();
-  ProgramWriter writer(*graph_, versions_, *costs_, redistributions);
+  ProgramWriter writer(*graph_, versions_, *costs_, redistributions, *fusion_);
   const Plan plan = overlapped(in_sequence(*decisions, std::move(like), &writer), {.prefers_lean = true});
   result.strategies = decisions->strategies;
   result.time = plan.time;
@@ -90,6 +90,45 @@ bool ModelPlanner::data_parallel_may_be_faster(const Plan& plan) const {
   const Baseline& known = data_parallel();
   const bool is_faster = known.time.step() < plan.time.step() || known.time.additive() < plan.time.additive();
   return known.fits && is_faster;
+}
+
+std::vector<ModelPlanner::Alternative> ModelPlanner::alternatives_of(const Plan& plan, const ModelProblem& problem,
+                                                                     std::span<const Plan> known) const {
+  if (plan.options.level != Level::kSpeed || !plan.options.overlap) return {};
+  std::vector<Alternative> alternatives;
+  const auto add = [&](const Plan* of, const IdVector<OperatorId, Strategy>& strategies,
+                       const IdVector<VersionId, TensorLayout>& layouts) {
+    const std::optional<Choice> choice = find_choice(versions_, problem, strategies, layouts);
+    if (!choice || evaluate(problem.problem, *choice).forbidden_count > 0) return;
+    alternatives.push_back({of, std::make_shared<const std::optional<Decisions>>(decisions_of(problem, *choice))});
+  };
+  for (const Plan& other : known) {
+    if (other.is_overlapped) add(&other, other.strategies, other.versions);
+  }
+  // Communication of gradients can be hidden well, which the sum of all times does not show.
+  const Found found = data_parallel_decisions();
+  if (!*found) return alternatives;
+  const Decisions& data_parallel = **found;
+  add(nullptr, data_parallel.strategies, data_parallel.versions);
+  if (alternatives.empty() || alternatives.back().plan != nullptr) return alternatives;
+  const Decisions& own = **alternatives.back().decisions;
+  const bool is_same = own.strategies == data_parallel.strategies && own.versions == data_parallel.versions;
+  if (is_same) alternatives.back().decisions = found;  // of a million operators, one copy is enough
+  return alternatives;
+}
+
+Plan ModelPlanner::or_faster(Plan plan, const std::vector<Alternative>& alternatives) const {
+  for (const Alternative& other : alternatives) {
+    const bool may_be_faster = other.plan != nullptr ? is_better(*other.plan, plan)
+                                                     : plan.time.exposed > 0 && data_parallel_may_be_faster(plan);
+    if (!may_be_faster) continue;
+    Plan trial = overlapped(in_sequence(**other.decisions, plan));
+    if (!is_better(trial, plan)) continue;
+    trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
+    trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+    plan = std::move(trial);
+  }
+  return plan;
 }
 
 ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redistributions) const {
@@ -158,6 +197,7 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
     if (is_new) layout->second = TensorLayout::replicated(layout->first);
     limits.versions[id] = layout->second;
   }
+  limits.fusion = fusion_;
   limits.uniform = uniform_;
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
@@ -188,7 +228,7 @@ void ModelPlanner::begin_data_parallel() const {
 
 Baseline ModelPlanner::one_worker(const Plan& plan) const {
   const Decisions decisions{plan.strategies, plan.versions};
-  const ParallelProgram program = lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  const ParallelProgram program = lower(*graph_, versions_, decisions, *costs_, *redistributions_, *fusion_);
   const Bytes peak = memory_profile(program).peak;
   return {"one_worker", time_in_sequence(program), peak, peak <= usable(), plan.strategies};
 }
@@ -214,6 +254,7 @@ Baseline ModelPlanner::stand_alone() const {
   for (const VersionId id : versions_.all.ids()) {
     limits.versions[id] = TensorLayout::replicated(graph_->tensor(versions_.all[id].tensor).type.shape.size());
   }
+  limits.fusion = fusion_;
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
   return baseline("stand_alone", best_within(limits, *redistributions_), *redistributions_);

@@ -95,6 +95,7 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
       options_.strategy_file);
   pieces_ = std::move(decided.pieces);
   costs_ = std::make_unique<RooflineCosts>(groups.group, mesh);
+  fusion_ = std::make_shared<const KernelFusion>(kernel_fusion(*graph_, costs_->fusion()));
   redistribution_options_.bounded_memory = options_.bounded_redistribution;
   redistribution_options_.pieces = pieces_;
   redistributions_ = std::make_unique<RedistributionPlanner>(mesh, costs_->collectives(), redistribution_options_);
@@ -231,9 +232,10 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
-  if (level != Level::kSpeed && !has_free_bound) problem = {};  // not needed any more
+  const std::vector<Alternative> alternatives = alternatives_of(draft.plan, problem, known);
+  if (!searches_overlapped(level) && !has_free_bound) problem = {};  // not needed any more
   const double searched = since_begin.elapsed();
-  Plan scheduled = or_faster(overlapped(std::move(draft.plan)), problem, known);
+  Plan scheduled = or_faster(overlapped(std::move(draft.plan)), alternatives);
   if (has_free_bound) {
     const LevelValue least = of_free_layers.get();
     if (least.amount > 0) scheduled.free_bound = least;  // else unknown
@@ -261,7 +263,7 @@ Plan ModelPlanner::with_overlap_searched(Plan plan, ModelProblem free, LevelOpti
                        {},
                        common_degrees(*graph_, pieces_)};
   if (const Found data_parallel = data_parallel_decisions(); *data_parallel) search.known.push_back(**data_parallel);
-  ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_);
+  ProgramWriter writer(*graph_, versions_, *costs_, *redistributions_, *fusion_);
   // All of the plan except what is specific to a trial.
   ParallelProgram program = std::exchange(plan.program, {});
   const Plan asked = plan;
@@ -352,8 +354,8 @@ Plan ModelPlanner::in_sequence(Decisions decisions, Plan like, ProgramWriter* wr
   like.is_user_strategy = is_user_strategy_;
   like.is_by_mode = is_by_mode_;
   like.pieces = pieces_;
-  like.program =
-      writer != nullptr ? writer->write(decisions) : lower(*graph_, versions_, decisions, *costs_, *redistributions_);
+  like.program = writer != nullptr ? writer->write(decisions)
+                                   : lower(*graph_, versions_, decisions, *costs_, *redistributions_, *fusion_);
   if (model_->parallel.parameter_broadcast) {
     like.program.broadcasts = startup_broadcasts(like.program, *graph_, *costs_->collectives());
   }
@@ -500,27 +502,6 @@ ModelPlanner::Draft ModelPlanner::or_known(Draft draft, const ModelProblem& prob
   return draft;
 }
 
-Plan ModelPlanner::or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const {
-  if (plan.options.level != Level::kSpeed || !plan.options.overlap) return plan;
-  const auto take_if_faster = [&](const Decisions& decisions) {
-    const std::optional<Choice> choice = find_choice(versions_, problem, decisions.strategies, decisions.versions);
-    if (!choice || evaluate(problem.problem, *choice).forbidden_count > 0) return;
-    Plan trial = overlapped(in_sequence(decisions_of(problem, *choice), plan));
-    if (!is_better(trial, plan)) return;
-    trial.cost = value_at(Level::kSpeed, trial.time, trial.memory.peak);
-    trial.status = trial.cost.amount <= trial.bound.amount ? PlanStatus::kOptimal : PlanStatus::kFeasible;
-    plan = std::move(trial);
-  };
-  for (const Plan& other : known) {
-    if (other.is_overlapped && is_better(other, plan)) take_if_faster({other.strategies, other.versions});
-  }
-  // Communication of gradients can be hidden well, which the sum of all times does not show.
-  const Found found = data_parallel_decisions();
-  const std::optional<Decisions>& data_parallel = *found;
-  if (data_parallel && plan.time.exposed > 0 && data_parallel_may_be_faster(plan)) take_if_faster(*data_parallel);
-  return plan;
-}
-
 LevelValue ModelPlanner::free_bound(const ModelProblem& problem, const Choice& known, const ModelProblem& free,
                                     Level level, std::stop_token stop) const {
   LevelOptions options = search_options(options_, level, std::move(stop), {});
@@ -537,6 +518,7 @@ bool ModelPlanner::searches_overlapped(Level level) const {
 
 Restrictions ModelPlanner::undecided(Level level) const {
   Restrictions result = no_restrictions(*graph_, versions_);
+  result.fusion = fusion_;
   result.uniform = uniform_;
   result.least_contraction_work = level == Level::kRatio;
   result.pieces = pieces_;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "costmodel/cost_model.h"
+#include "costmodel/kernel_fusion.h"
 #include "graph/tensor_versions.h"
 #include "layouts/redistribution/redistribution_planner.h"
 #include "planner/overlap/ordered_plan.h"
@@ -166,9 +167,15 @@ class ModelPlanner {
   Draft or_known(Draft draft, const ModelProblem& problem, std::span<const Plan> known) const;
   /// The plan with the shortest overlapped step that is found, with a bound on that step.
   Plan with_overlap_searched(Plan plan, ModelProblem free, LevelOptions options) const;
-  /// Replaces the plan by a known one or data parallelism if its overlapped step is shorter: the search minimised the
-  /// additive step.
-  Plan or_faster(Plan plan, const ModelProblem& problem, std::span<const Plan> known) const;
+  /// What a plan found by its additive step could be replaced by, since its overlapped step may be shorter.
+  struct Alternative {
+    const Plan* plan = nullptr;  // the known one; null: data parallelism
+    Found decisions;             // as a choice of the problem, which they outlive
+  };
+  std::vector<Alternative> alternatives_of(const Plan& plan, const ModelProblem& problem,
+                                           std::span<const Plan> known) const;
+  /// Replaces the plan by an alternative whose overlapped step is shorter.
+  Plan or_faster(Plan plan, const std::vector<Alternative>& alternatives) const;
 
   std::shared_ptr<const Model> model_;
   Cluster cluster_;
@@ -178,6 +185,7 @@ class ModelPlanner {
   TensorVersions versions_;
   std::vector<AxisRef> pieces_;
   std::unique_ptr<CostModel> costs_;
+  std::shared_ptr<const KernelFusion> fusion_;  // of the graph
   RedistributionOptions redistribution_options_;
   std::unique_ptr<RedistributionPlanner> redistributions_;
   UserStrategies decided_;

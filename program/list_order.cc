@@ -22,6 +22,7 @@
 #include <set>
 #include <utility>
 
+#include "base/short_vector.h"
 #include "program/busy_intervals.h"
 
 namespace shardplan {
@@ -29,6 +30,7 @@ namespace {
 
 constexpr std::uint32_t kGiven = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kNoMember = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kFirstCollective = std::uint32_t{1} << 31;  // programs are shorter than that
 constexpr std::size_t kNumLinkLevels = 32;
 
 enum class Direction { kForwards, kBackwards };
@@ -108,6 +110,7 @@ class ListScheduling {
   }
 
   std::vector<std::uint32_t> run() {
+    sequence_.reserve(table_.size());
     run(0, table_.loop());
     run(table_.loop(), table_.size());
     return std::move(sequence_);
@@ -168,29 +171,36 @@ class ListScheduling {
   std::span<const std::uint32_t> previous(std::size_t i) const { return is_backwards_ ? behind_[i] : before_[i]; }
 
   /// The readers of a stored value, directly or gathered, and the instruction that overwrites it.
-  std::vector<std::pair<std::size_t, std::size_t>> overwrites() const {
-    IdVector<ValueId, std::vector<std::uint32_t>> readers(table_.num_values());
+  std::vector<std::array<std::uint32_t, 2>> overwrites() const {
+    // Only given values and what is made of them are followed: a tenth of all values.
+    IdVector<ValueId, std::uint32_t> place(table_.num_values(), kGiven);
+    std::vector<ShortVector<std::uint32_t>> readers;
     for (std::size_t i = table_.size(); i-- > 0;) {
       for (const ValueId input : table_.inputs(i)) {
         if (producer_[input] != kGiven && is_lazy_[producer_[input]] == 0) continue;
-        std::vector<std::uint32_t>& known = readers[input];
+        if (place[input] == kGiven) {
+          place[input] = static_cast<std::uint32_t>(readers.size());
+          readers.emplace_back();
+        }
+        ShortVector<std::uint32_t>& known = readers[place[input]];
         if (is_lazy_[i] == 0) {
           known.push_back(static_cast<std::uint32_t>(i));
           continue;
         }
         for (const ValueId output : table_.outputs(i)) {
-          known.insert(known.end(), readers[output].begin(), readers[output].end());
+          if (place[output] == kGiven) continue;
+          for (const std::uint32_t reader : readers[place[output]]) known.push_back(reader);
         }
       }
     }
     const std::size_t loop = table_.loop();
-    std::vector<std::pair<std::size_t, std::size_t>> result;
+    std::vector<std::array<std::uint32_t, 2>> result;
     for (const Binding& update : table_.program().updates) {
       const std::uint32_t writer = producer_[update.value];
       const std::optional<ValueId> old = table_.old_value(update.value);
-      if (writer == kGiven || is_lazy_[writer] != 0 || !old) continue;
-      for (const std::size_t reader : readers[*old]) {
-        if (reader < writer && (reader < loop) == (writer < loop)) result.emplace_back(reader, writer);
+      if (writer == kGiven || is_lazy_[writer] != 0 || !old || place[*old] == kGiven) continue;
+      for (const std::uint32_t reader : readers[place[*old]]) {
+        if (reader < writer && (reader < loop) == (writer < loop)) result.push_back({reader, writer});
       }
     }
     return result;
@@ -250,6 +260,7 @@ class ListScheduling {
   void run(std::size_t begin, std::size_t end) {
     missing_.assign(table_.size(), 0);
     placed_.clear();
+    placed_.reserve(end - begin);
     begin_ = begin;
     end_ = end;
     std::vector<std::uint32_t> first;  // that wait for nothing
@@ -352,7 +363,8 @@ class ListScheduling {
     const bool takes_time = is_collective || is_kernel(i);
     const Picoseconds end = begin + (takes_time ? time_[i] : 0);
     const Picoseconds time = is_backwards_ ? -(is_collective ? end : begin) : (is_collective ? begin : end);
-    placed_.push_back({time, is_collective, placed_.size(), i});
+    const auto number = static_cast<std::uint32_t>(placed_.size());
+    placed_.push_back({time, is_collective ? kFirstCollective + number : number, i});
   }
 
   /// Counted from the end, everything starts as late as possible. Kernels keep their order. A collective is issued
@@ -366,7 +378,7 @@ class ListScheduling {
     std::vector<std::size_t> waiting;  // collectives, in the order of their links
     std::uint32_t all_links = 0;
     for (const Placed& one : placed_) {
-      if (!one.is_collective) continue;
+      if (!one.is_collective()) continue;
       waiting.push_back(one.instruction);
       all_links |= table_[one.instruction].links;
     }
@@ -483,9 +495,9 @@ class ListScheduling {
   /// The time of issue; what ends at some time comes before what starts then.
   struct Placed {
     Picoseconds time = 0;
-    bool is_collective = false;
-    std::size_t number = 0;
+    std::uint32_t turn = 0;  // at one time: the number of the placement, of collectives from kFirstCollective on
     std::uint32_t instruction = 0;
+    bool is_collective() const { return turn >= kFirstCollective; }
     auto operator<=>(const Placed&) const = default;
   };
 

@@ -73,7 +73,7 @@ class Lowering {
   /// The steps of equal operators with one strategy: all copies of a layer.
   struct SharedSteps {
     Strategy strategy;
-    KernelTraffic traffic;
+    SharedValue<KernelTraffic> traffic;
     std::vector<TensorLayout> operands;  // as its steps take them
     OperatorSteps steps;
     std::vector<SharedValue<Strategy>> strategies;         // of the steps, as their instructions have them
@@ -89,7 +89,7 @@ class Lowering {
     PlannedOperation& planned = operations_[operation];
     if (!planned.operation) planned.operation = std::make_shared<const Operation>(graph_.operations()[operation]);
     const Strategy& strategy = decisions_->strategies[id];
-    const KernelTraffic& traffic = fusion_.traffic[id];
+    const SharedValue<KernelTraffic>& traffic = fusion_.traffic[id];
     for (const auto& known : planned.plans) {
       if (known->strategy == strategy && known->traffic == traffic) return *known;
     }
@@ -395,9 +395,13 @@ class Lowering {
 }  // namespace
 
 ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
-                      const CostModel& costs, RedistributionPlanner& redistributions) {
-  const KernelFusion fusion = kernel_fusion(graph, costs.fusion());
+                      const CostModel& costs, RedistributionPlanner& redistributions, const KernelFusion& fusion) {
   return Lowering(graph, versions, costs, fusion, redistributions).run(decisions);
+}
+
+ParallelProgram lower(const OperatorGraph& graph, const TensorVersions& versions, const Decisions& decisions,
+                      const CostModel& costs, RedistributionPlanner& redistributions) {
+  return lower(graph, versions, decisions, costs, redistributions, kernel_fusion(graph, costs.fusion()));
 }
 
 /// State shared by the threads, each of which writes one program at a time.
@@ -406,7 +410,7 @@ struct ProgramWriter::State {
   const TensorVersions& versions;
   const CostModel& costs;
   RedistributionPlanner& redistributions;  // those of the first writer
-  const KernelFusion fusion;
+  const KernelFusion& fusion;
   std::mutex mutex;  // protects the members below
   std::vector<std::unique_ptr<RedistributionPlanner>> others;
   std::vector<std::unique_ptr<Lowering>> free;
@@ -430,8 +434,8 @@ struct ProgramWriter::State {
 };
 
 ProgramWriter::ProgramWriter(const OperatorGraph& graph, const TensorVersions& versions, const CostModel& costs,
-                             RedistributionPlanner& redistributions)
-    : state_(new State{graph, versions, costs, redistributions, kernel_fusion(graph, costs.fusion()), {}, {}, {}}) {}
+                             RedistributionPlanner& redistributions, const KernelFusion& fusion)
+    : state_(new State{graph, versions, costs, redistributions, fusion, {}, {}, {}}) {}
 
 ProgramWriter::~ProgramWriter() = default;
 

@@ -14,7 +14,7 @@ namespace shardplan {
 struct CandidateTable {
   OperatorId first;  // one of them
   OperationId operation;
-  KernelTraffic traffic;
+  SharedValue<KernelTraffic> traffic;
   PartialGroups groups;         // of an enumeration
   std::vector<Strategy> fixed;  // or the strategies it was narrowed to
   std::shared_ptr<const std::vector<Strategy>> strategies;

@@ -42,13 +42,15 @@ class Build {
         costs_(costs),
         redistributions_(redistributions),
         restrictions_(restrictions),
+        known_fusion_(restrictions.fusion ? restrictions.fusion
+                                          : std::make_shared<const KernelFusion>(kernel_fusion(graph, costs.fusion()))),
+        fusion_(*known_fusion_),
         tables_(result_.problem) {}
 
   ModelProblem run() {
     StrategyProblem& problem = result_.problem;
     problem.name = graph_.name();
     problem.memory_limits.assign(versions_.num_times, restrictions_.capacity);
-    fusion_ = kernel_fusion(graph_, costs_.fusion());
     shared_operations_.resize(graph_.operations().size());
     tables_by_operation_.resize(graph_.operations().size());
     may_be_partial_.resize(graph_.tensors().size(), 0);
@@ -134,7 +136,7 @@ class Build {
     return found->second;
   }
 
-  const CandidateTable& candidates(OperatorId id, const KernelTraffic& traffic) {
+  const CandidateTable& candidates(OperatorId id, const SharedValue<KernelTraffic>& traffic) {
     const OperationId operation = graph_.operators()[id].operation;
     const std::vector<Strategy>& fixed = restrictions_.operators[id];
     const PartialGroups groups = fixed.empty() ? possible_groups(id) : PartialGroups{};
@@ -429,13 +431,14 @@ class Build {
   const CostModel& costs_;
   RedistributionPlanner& redistributions_;
   const Restrictions& restrictions_;
+  const std::shared_ptr<const KernelFusion> known_fusion_;
+  const KernelFusion& fusion_;
   ModelProblem result_;
   LayoutTables tables_;
   IdVector<OperationId, std::shared_ptr<const Operation>> shared_operations_;
   IdVector<OperationId, std::vector<std::unique_ptr<CandidateTable>>> tables_by_operation_;
   std::vector<const CandidateTable*> new_tables_;  // in the order of creation
   IdVector<OperatorId, const CandidateTable*> operator_tables_;
-  KernelFusion fusion_;
   IdVector<NodeId, TableRuns> node_tables_;             // of operators: everything the node stands for
   std::map<TableRuns, StrategyTableId> summed_tables_;  // the final costs
   IdVector<TensorId, char> may_be_partial_;

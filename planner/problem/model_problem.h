@@ -9,6 +9,7 @@
 #include "base/rare_value.h"
 #include "base/shared_vector.h"
 #include "costmodel/cost_model.h"
+#include "costmodel/kernel_fusion.h"
 #include "costmodel/operator_steps.h"
 #include "graph/operator_graph.h"
 #include "graph/repeat_classes.h"
@@ -30,6 +31,7 @@ struct Restrictions {
   UnevenCuts uneven = UnevenCuts::kNone;
   bool counts_copies = false;                    // memory includes copies of operands (problem_copies.h)
   Bytes capacity = 0;                            // at every time
+  std::shared_ptr<const KernelFusion> fusion;    // the graph's; null: it is determined first
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy
 };
 /// Removes the strategies of a contraction with which several devices repeat work that other strategies avoid.

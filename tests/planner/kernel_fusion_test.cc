@@ -268,7 +268,7 @@ operators:
         !part.graph.operators()[*op.forward].name.str().starts_with("loss."))
       continue;
     ++backward;
-    joined += part.fusion.traffic[id].is_started ? 0 : 1;
+    joined += part.fusion.traffic[id]->is_started ? 0 : 1;
   }
   EXPECT_GE(backward, 3u);
   EXPECT_EQ(joined, 0u);

@@ -93,7 +93,8 @@ TEST_P(AnyChoice, IsWrittenAlikeBesideOthers) {
   Random random(3);
   std::vector<Decisions> decisions;
   for (int i = 0; i < 12; ++i) decisions.push_back(model.decided(model.random_choice(random)));
-  ProgramWriter writer(model.graph, model.versions, *model.costs, *model.redistributions);
+  const KernelFusion fusion = kernel_fusion(model.graph, model.costs->fusion());
+  ProgramWriter writer(model.graph, model.versions, *model.costs, *model.redistributions, fusion);
   std::vector<ParallelProgram> written(decisions.size());
   side_by_side(3, decisions.size(), [&](std::size_t, std::size_t i) { written[i] = writer.write(decisions[i]); });
   for (std::size_t i = 0; i < decisions.size(); ++i) {
