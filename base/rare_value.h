@@ -15,6 +15,7 @@ class RareValue {
   RareValue() = default;
   RareValue(std::nullopt_t) {}                                        // NOLINT: implicit on purpose
   RareValue(T value) : value_(std::optional<T>(std::move(value))) {}  // NOLINT: implicit on purpose
+  RareValue(const SharedValue<T>& value) : RareValue(*value) {}       // NOLINT: implicit on purpose
   RareValue(std::optional<T> value) {                                 // NOLINT: implicit on purpose
     if (value) value_ = std::move(value);
   }

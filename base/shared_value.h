@@ -36,6 +36,7 @@ class SharedValue {
   }
 
   bool operator==(const SharedValue& other) const { return block_ == other.block_ || **this == *other; }
+  bool operator==(const T& other) const { return **this == other; }
 
  private:
   struct Block {

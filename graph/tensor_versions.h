@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/shared_value.h"
 #include "graph/operator_graph.h"
+#include "layouts/tensor_layout.h"
 
 namespace shardplan {
 
@@ -35,23 +37,23 @@ struct TensorVersion {
   Keeping keeping = Keeping::kFree;
   /// Nothing needs the version once its last reader's redistribution is done. The live range then ends when that
   /// operator begins, since the operator holds the operand in its own layout while it runs.
-  bool is_handed_over = false;
+  bool is_handed_over : 1 = false;
   /// Handed over to a single reader as soon as it is made, long before that reader runs: a gradient that only its
   /// update reads. It is redistributed (usually reduced) right behind its producer, as DDP and FSDP do, and waits in
   /// the reader's layout, in which the reader holds it from `end` on.
-  bool is_taken_early = false;
-  bool is_in_micro_batch = false;  // made with every micro-batch; else once in a step
+  bool is_taken_early : 1 = false;
+  bool is_in_micro_batch : 1 = false;  // made with every micro-batch; else once in a step
   TensorId tensor;
   OptionalIndex<VersionId> from;    // the version it is made from; nothing for the first
   OptionalIndex<VersionId> stored;  // kDelivered, kKept of a stored tensor: its first version, whose memory it may
                                     // share; kUpdated: the version whose layout it has
-  ShortVector<Reader, 8> readers;   // of this version, in program order
-  ShortVector<VersionId, 8> next;   // versions made from it
   /// The live range in schedule times, [begin, end). Operator k runs at time k; a version comes into being just before
   /// the operator at time `begin` (kProduced: by it). If the last reader is a view the range ends at that time, since
   /// the view continues in the same memory; a new value written in place of the old one has an empty range.
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+  ShortVector<Reader, 8> readers;  // of this version, in program order
+  ShortVector<VersionId, 8> next;  // versions made from it
 
   bool is_handed_over_to(const Reader& reader) const { return is_handed_over && readers.back() == reader; }
 };
@@ -66,6 +68,9 @@ struct TensorVersions {
 };
 
 TensorVersions tensor_versions(const OperatorGraph& graph);
+
+/// The layout of every version of a plan; there are three times as many versions as operators, and few layouts.
+using VersionLayouts = IdVector<VersionId, SharedValue<TensorLayout>>;
 
 /// The version whose layout one kept kAsProduced has.
 VersionId produced_before(const TensorVersions& versions, VersionId kept);

@@ -97,7 +97,7 @@ std::vector<ModelPlanner::Alternative> ModelPlanner::alternatives_of(const Plan&
   if (plan.options.level != Level::kSpeed || !plan.options.overlap) return {};
   std::vector<Alternative> alternatives;
   const auto add = [&](const Plan* of, const IdVector<OperatorId, Strategy>& strategies,
-                       const IdVector<VersionId, TensorLayout>& layouts) {
+                       const VersionLayouts& layouts) {
     const std::optional<Choice> choice = find_choice(versions_, problem, strategies, layouts);
     if (!choice || evaluate(problem.problem, *choice).forbidden_count > 0) return;
     alternatives.push_back({of, std::make_shared<const std::optional<Decisions>>(decisions_of(problem, *choice))});

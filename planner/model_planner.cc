@@ -110,8 +110,12 @@ ModelPlanner::ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cl
   for (const VersionId id : decided.loaded.versions.ids()) {
     if (decided.loaded.versions[id]) decided_layouts_[id] = decided.loaded.versions[id];
   }
-  if (!std::ranges::any_of(decided_layouts_, &RareValue<TensorLayout>::has_value)) decided_layouts_ = {};
   decided_ = std::move(decided.strategies);
+  const auto is_none = [](const auto& layouts) {
+    return std::ranges::none_of(layouts, &RareValue<TensorLayout>::has_value);
+  };
+  if (is_none(decided_.requested)) decided_.requested = {};
+  if (is_none(decided_layouts_)) decided_layouts_ = {};
   is_by_mode_ = std::move(decided.is_final);
   notices_ = std::move(decided.notices);
   for (std::string& text : model_notices(*model_, *graph_)) notices_.push_back(std::move(text));
@@ -171,10 +175,11 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     problem = std::move(tied);
   }
   if (level != Level::kMemory) restrictions = {};  // the problem contains them
+  if (!searches_overlapped(level)) problem.communicated = {};
   plan.candidates_complete = problem.candidates_complete;
 
   // A search that starts from data parallelism, or from a plan of another level, returns nothing worse.
-  const std::optional<Choice> start = this->start(problem, level, known);
+  std::optional<Choice> start = this->start(problem, level, known);
   const bool is_known = data_parallel_baseline_ || beside_.baseline.valid();
   if (level == Level::kRatio && is_known) data_parallel_.reset();  // its decisions are not needed any more
   const double built = since_begin.elapsed();
@@ -233,7 +238,11 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
   const std::vector<Alternative> alternatives = alternatives_of(draft.plan, problem, known);
-  if (!searches_overlapped(level) && !has_free_bound) problem = {};  // not needed any more
+  if (!searches_overlapped(level) && !has_free_bound) {  // not needed any more
+    problem = {};
+    draft.choice = {};
+    start.reset();
+  }
   const double searched = since_begin.elapsed();
   Plan scheduled = or_faster(overlapped(std::move(draft.plan)), alternatives);
   if (has_free_bound) {
@@ -534,7 +543,8 @@ Restrictions ModelPlanner::restrictions(Level level) const {
     const TensorVersion& version = versions_.all[id];
     if (!decided_layouts_.empty()) result.versions[id] = decided_layouts_[id];
     if (version.kind == TensorVersion::Kind::kStored) result.versions[id] = decided_.stored[version.tensor];
-    if (version.kind == TensorVersion::Kind::kRequested) result.versions[id] = decided_.requested[version.tensor];
+    const bool is_requested = version.kind == TensorVersion::Kind::kRequested && !decided_.requested.empty();
+    if (is_requested) result.versions[id] = decided_.requested[version.tensor];
   }
   return result;
 }

@@ -132,8 +132,8 @@ struct Plan {
   IdVector<OperatorId, char> is_user_strategy;
   IdVector<OperatorId, char>
       is_by_mode;  // decided by the parallel mode, from what the user or the mode says about other operators
-  std::vector<AxisRef> pieces;                 // of the mesh, that the search could use
-  IdVector<VersionId, TensorLayout> versions;  // the layout of every version of every tensor (graph/tensor_versions.h)
+  std::vector<AxisRef> pieces;  // of the mesh, that the search could use
+  VersionLayouts versions;      // the layout of every version of every tensor (graph/tensor_versions.h)
   ParallelProgram program;
   bool is_overlapped = false;  // its collectives overlap with its kernels
   OrderRule order_rule;        // how its order was made; with `is_overlapped`, unless the plan was read from a file

@@ -108,23 +108,25 @@ class Lowering {
     return *planned.plans.back();
   }
 
-  ValueId add_value(SharedText name, std::optional<TensorId> tensor, const TensorType& type, TensorLayout layout) {
+  ValueId add_value(SharedText name, std::optional<TensorId> tensor, const TensorType& type,
+                    const TensorLayout& layout) {
     ProgramValue value;
     value.name = std::move(name);
     value.tensor = tensor;
     value.type = type;
-    std::tie(value.layout, value.local_shape) = shared(std::move(layout), type.shape);
+    std::tie(value.layout, value.local_shape) = shared(layout, type.shape);
     value.bytes = num_bytes(value.local_shape, element_bytes(type.dtype));
     return program_.values.push_back(std::move(value));
   }
 
   /// A layout and its local shape, shared by all values with that layout and shape.
-  std::pair<TensorLayout, SharedShape> shared(TensorLayout layout, const SharedShape& whole) {
-    auto& [own, shapes] = *shapes_.try_emplace(std::move(layout)).first;
-    for (const auto& [known, local] : shapes) {
-      if (known == whole) return {own, local};
+  std::pair<SharedValue<TensorLayout>, SharedShape> shared(const TensorLayout& layout, const SharedShape& whole) {
+    LayoutShapes& known = shapes_[layout];
+    if (known.local_shapes.empty()) known.layout = layout;
+    for (const auto& [shape, local] : known.local_shapes) {
+      if (shape == whole) return {known.layout, local};
     }
-    return {own, shapes.emplace_back(whole, local_shape(own, whole)).second};
+    return {known.layout, known.local_shapes.emplace_back(whole, local_shape(layout, whole)).second};
   }
 
   void emit(Instruction instruction) {
@@ -388,8 +390,11 @@ class Lowering {
   IdVector<OperationId, PlannedOperation> operations_;
   std::unordered_map<const CollectiveStep*, SharedValue<CollectiveStep>> shared_collectives_;  // never iterated over
   std::unordered_map<std::string, SharedText> texts_;                                          // never iterated over
-  /// Local shapes by layout and full shape; never iterated over.
-  std::unordered_map<TensorLayout, std::vector<std::pair<SharedShape, SharedShape>>> shapes_;
+  struct LayoutShapes {
+    SharedValue<TensorLayout> layout;
+    std::vector<std::pair<SharedShape, SharedShape>> local_shapes;  // by full shape
+  };
+  std::unordered_map<TensorLayout, LayoutShapes> shapes_;  // never iterated over
 };
 
 }  // namespace

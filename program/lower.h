@@ -14,7 +14,7 @@ namespace shardplan {
 /// A decided plan: a strategy for every operator and a layout for every version of every tensor.
 struct Decisions {
   IdVector<OperatorId, Strategy> strategies;
-  IdVector<VersionId, TensorLayout> versions;  // canonical; as returned by `version_layouts`
+  VersionLayouts versions;  // canonical; as returned by `version_layouts`
 };
 
 /// Writes a plan out as a program: before operator k come the versions made at its time and the constants and

@@ -28,12 +28,12 @@ using ValueId = Index<struct ValueTag>;
 struct ProgramValue {
   SharedText name;                 // name of the tensor, or of the phase or redistribution that makes it
   OptionalIndex<TensorId> tensor;  // the graph's tensor that it holds; not set for values inside an operator's phases
-  TensorType type;                 // global
-  TensorLayout layout;             // canonical
-  SharedShape local_shape;         // of one device, without halo
-  Bytes bytes = 0;                 // of one device
-  bool in_registers = false;       // passed on inside a fused kernel: takes no memory
-  int worker = 0;  // the worker that holds it; except for kSend, an instruction reads and writes values of one worker
+  int worker = 0;   // the worker that holds it; except for kSend, an instruction reads and writes values of one worker
+  TensorType type;  // global
+  SharedValue<TensorLayout> layout;  // canonical
+  SharedShape local_shape;           // of one device, without halo
+  Bytes bytes = 0;                   // of one device
+  bool in_registers = false;         // passed on inside a fused kernel: takes no memory
 };
 
 /// Why a collective is in the program; names the inserted operator in reports.

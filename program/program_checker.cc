@@ -189,7 +189,7 @@ std::string check_program(const ParallelProgram& program, const OperatorGraph& g
   if (std::string fault = check_buckets(program); !fault.empty()) return fault;
   for (const Binding& output : program.outputs) {
     if (!is_made[output.value]) return fmt::format("output {} is never made", program.values[output.value].name);
-    if (!program.values[output.value].layout.partial.empty()) {
+    if (!program.values[output.value].layout->partial.empty()) {
       return fmt::format("output {} is partial", program.values[output.value].name);
     }
   }

@@ -30,6 +30,7 @@
 #include <future>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ namespace {
 constexpr std::size_t kManyInstructions = 50'000;
 /// Boundaries of buckets are searched up to this size; it takes as long as ten orders.
 constexpr std::size_t kMostSearched = 500'000;
-/// This many at a time: each needs memory for its sequence, its timeline and the live ranges of its values.
+/// This many at a time, and above kMostSearched one after the other: each needs memory for its sequence, its timeline and
+/// the live ranges of its values.
 constexpr std::size_t kMostLongAtOnce = 2;
 /// Shorter programs are scheduled before threads would have started, and each of their orders is justified.
 constexpr std::size_t kFewInstructions = 500;
@@ -338,10 +340,20 @@ bool is_listed(OrderRule::Sequence kind) {
 /// A few orders of a long program: every sequence without buckets, then bucket sizes in the fastest of each kind.
 void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& options, const IssueOrder& early,
              const std::vector<OrderRule::Sequence>& sequences, const std::vector<BucketRules>& rules) {
+  const bool is_very_long = early.sequence.size() > kMostSearched;
+  // Only the fastest order is kept, at a tie the first one.
   const auto try_beside = [&](std::size_t count, const auto& act) {
-    std::vector<Trials> tried(count, Trials(maker, options, Justified::kNone, trials.least()));
-    side_by_side(num_processors(kMostLongAtOnce), count, [&](std::size_t, std::size_t i) { act(tried[i], i); });
-    return tried;
+    const Picoseconds least = trials.least();
+    std::size_t taken = count;  // the position of the fastest
+    std::mutex mutex;           // protects it and `trials`
+    side_by_side(is_very_long ? 1 : num_processors(kMostLongAtOnce), count, [&](std::size_t, std::size_t i) {
+      Trials own(maker, options, Justified::kNone, least);
+      act(own, i);
+      const std::lock_guard lock(mutex);
+      if (!own.best() || std::pair(own.least(), i) > std::pair(trials.least(), taken)) return;
+      trials = std::move(own);
+      taken = i;
+    });
   };
   // The fastest with early issue, and the fastest by list scheduling.
   struct Fastest {
@@ -350,24 +362,22 @@ void try_few(Trials& trials, const OrderMaker& maker, const ScheduleOptions& opt
   };
   Fastest fastest[2];
   std::vector<std::optional<Picoseconds>> steps(sequences.size());
-  std::vector<Trials> tried = try_beside(sequences.size(), [&](Trials& own, std::size_t i) {
+  try_beside(sequences.size(), [&](Trials& own, std::size_t i) {
     const OrderMaker::Base base = maker.base(sequence(maker, IssueOrder(early), sequences[i]));
     steps[i] = own.try_buckets({sequences[i], 0}, base, rules.front());
   });
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     Fastest& of_kind = fastest[is_listed(sequences[i]) ? 1 : 0];
     if (steps[i] && *steps[i] < of_kind.step) of_kind = {sequences[i], *steps[i]};
-    trials.take_better(std::move(tried[i]));
   }
   for (const Fastest& of_kind : fastest) {
     if (!of_kind.sequence) continue;
     const OrderMaker::Base base = maker.base(sequence(maker, IssueOrder(early), *of_kind.sequence));
-    const bool leaves_out = rules.back().is_searched() && early.sequence.size() > kMostSearched;
+    const bool leaves_out = rules.back().is_searched() && is_very_long;
     const std::size_t last = leaves_out ? rules.size() - 1 : rules.size();
-    tried = try_beside(last - 1, [&](Trials& own, std::size_t i) {
+    try_beside(last - 1, [&](Trials& own, std::size_t i) {
       own.try_buckets({*of_kind.sequence, i + 1}, base, rules[i + 1]);
     });
-    for (Trials& own : tried) trials.take_better(std::move(own));
   }
   trials.prefetch_best();
 }

@@ -55,8 +55,10 @@ Plan ordered_plan(Plan plan, const Model& model, const OperatorGraph& graph, con
   options.prefers_lean = effort.prefers_lean || effort.is_final;
   options.is_final = effort.is_final;
   std::optional<std::string> unused = unused_fusion_index(plan.program, graph, options.fusions);
+  if (options.reorders) plan.memory = {};  // is another then, and that of a million operators takes much memory itself
   const std::optional<OrderRule> rule = schedule(plan.program, graph, *costs.collectives(), options);
   if (!rule) {
+    if (options.reorders) plan.memory = memory_profile(plan.program);
     say_unjoined("no order with its buckets fits in memory");
     return plan;
   }

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/shared_value.h"
 #include "planner/problem/copy_nodes.h"
 
 namespace shardplan {
@@ -53,11 +54,11 @@ void store_as_read(const OperatorGraph& graph, const TensorVersions& versions, c
 
 }  // namespace
 
-IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
-                                                  const ModelProblem& problem, const Choice& choice,
-                                                  const DeviceMesh& mesh) {
-  IdVector<VersionId, TensorLayout> layouts(versions.all.size());
-  std::map<std::tuple<OperationId, const Strategy*, std::size_t>, TensorLayout> results;
+VersionLayouts version_layouts(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                               const Choice& choice, const DeviceMesh& mesh) {
+  VersionLayouts layouts(versions.all.size());
+  std::map<std::tuple<OperationId, const Strategy*, std::size_t>, SharedValue<TensorLayout>> results;
+  std::unordered_map<const TensorLayout*, SharedValue<TensorLayout>> chosen;  // never iterated over
   for (const VersionId id : versions.all.ids()) {
     const TensorVersion& version = versions.all[id];
     if (version.kind == TensorVersion::Kind::kProduced) {
@@ -70,7 +71,10 @@ IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, co
     } else if (version.kind == TensorVersion::Kind::kUpdated) {
       layouts[id] = layouts[*version.stored];
     } else {
-      layouts[id] = problem.version_choice(id, choice).layout;
+      const TensorLayout& layout = problem.version_choice(id, choice).layout;
+      const auto [found, is_new] = chosen.try_emplace(&layout);
+      if (is_new) found->second = layout;
+      layouts[id] = found->second;
     }
   }
   return layouts;
@@ -87,8 +91,7 @@ Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& version
 }
 
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
-                                  const IdVector<OperatorId, Strategy>& strategies,
-                                  const IdVector<VersionId, TensorLayout>& layouts) {
+                                  const IdVector<OperatorId, Strategy>& strategies, const VersionLayouts& layouts) {
   IdVector<NodeId, std::optional<StrategyId>> decided(problem.problem.nodes.size());
   const auto decide = [&](NodeId node, std::size_t position) {
     if (decided[node] && decided[node]->value() != position) return false;  // another copy has another strategy
@@ -110,11 +113,12 @@ std::optional<Choice> find_choice(const TensorVersions& versions, const ModelPro
   for (const VersionId id : layouts.ids()) {
     if (!problem.version_nodes[id]) continue;
     const std::optional<VersionId>& stored = versions.all[id].stored;
+    const TensorLayout& layout = layouts[id];
     const bool may_share = stored && layouts[*stored] == layouts[id];
     const std::vector<ModelProblem::VersionChoice>& candidates = *problem.choices[id];
     std::optional<std::size_t> found;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (!(candidates[i].layout == layouts[id]) || (candidates[i].shares_stored && !may_share)) continue;
+      if (!(candidates[i].layout == layout) || (candidates[i].shares_stored && !may_share)) continue;
       if (!found || candidates[i].shares_stored) found = i;
     }
     if (!found || !decide(*problem.version_nodes[id], *found)) return std::nullopt;

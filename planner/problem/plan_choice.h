@@ -9,9 +9,8 @@
 namespace shardplan {
 
 /// The layouts of every version under a choice.
-IdVector<VersionId, TensorLayout> version_layouts(const OperatorGraph& graph, const TensorVersions& versions,
-                                                  const ModelProblem& problem, const Choice& choice,
-                                                  const DeviceMesh& mesh);
+VersionLayouts version_layouts(const OperatorGraph& graph, const TensorVersions& versions, const ModelProblem& problem,
+                               const Choice& choice, const DeviceMesh& mesh);
 
 /// Everything that a plan with this choice decides, with weights that nothing updates stored as they are read if that
 /// takes less memory than the choice.
@@ -21,7 +20,6 @@ Decisions decisions_of(const OperatorGraph& graph, const TensorVersions& version
 /// The choice with these strategies and layouts; nothing if one of them is not a candidate, or if they differ where
 /// the problem has only one node.
 std::optional<Choice> find_choice(const TensorVersions& versions, const ModelProblem& problem,
-                                  const IdVector<OperatorId, Strategy>& strategies,
-                                  const IdVector<VersionId, TensorLayout>& layouts);
+                                  const IdVector<OperatorId, Strategy>& strategies, const VersionLayouts& layouts);
 
 }  // namespace shardplan

@@ -26,7 +26,7 @@ std::vector<const ProgramValue*> whole_values(const Plan& plan) {
   for (const ProgramValue& value : plan.program.values) {
     if (!value.tensor) continue;
     const ProgramValue*& found = values[value.tensor->value()];
-    if (found == nullptr || (!found->layout.partial.empty() && value.layout.partial.empty())) found = &value;
+    if (found == nullptr || (!found->layout->partial.empty() && value.layout->partial.empty())) found = &value;
   }
   return values;
 }
@@ -43,7 +43,7 @@ bool is_laid_out_anew(const Plan& plan, OperatorId id, const std::vector<const P
     const bool is_parameter = graph.tensor(behind_casts(graph, op.operands[i])).kind == TensorKind::kParameter;
     if (value == nullptr || is_parameter) continue;
     const TensorLayout read = operand_layout(graph.operation(id), plan.strategies[id], plan.mesh, i);
-    if (read.dimensions != value->layout.dimensions) return true;
+    if (read.dimensions != value->layout->dimensions) return true;
   }
   return false;
 }

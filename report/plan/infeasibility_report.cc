@@ -59,7 +59,7 @@ std::vector<Holder> holders(const Plan& plan) {
     if (is_new) list.push_back(holder);
     Holder& sum = list[found->second];
     std::int64_t cut = 1;
-    for (const DimensionLayout& dimension : value.layout.dimensions) cut *= dimension.num_pieces();
+    for (const DimensionLayout& dimension : value.layout->dimensions) cut *= dimension.num_pieces();
     sum.whole += value.type.bytes();
     sum.local += alive.bytes;
     sum.least_cut = is_new ? cut : std::min(sum.least_cut, cut);

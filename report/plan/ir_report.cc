@@ -232,7 +232,7 @@ class EndReport : public IrWriter {
                            tuple_text(value.type.shape), to_string(value.layout, mesh_));
       const std::string holds = holds_text(value.layout, mesh_, value.type.shape);
       if (!holds.empty()) text_ += ", " + holds;
-      if (tensor.kind == TensorKind::kInput && value.layout.is_replicated()) text_ += ": full_batch";
+      if (tensor.kind == TensorKind::kInput && value.layout->is_replicated()) text_ += ": full_batch";
       text_ += '\n';
     }
   }
@@ -287,12 +287,12 @@ class EndReport : public IrWriter {
       line.inputs.push_back(value_name(input));
       line.in_types.push_back(value_type(input));
       in_shapes.push_back(program_.values[input].type.shape);
-      in_layouts.push_back(&program_.values[input].layout);
+      in_layouts.push_back(&*program_.values[input].layout);
     }
     for (const ValueId output : instruction.outputs) {
       line.out_types.push_back(value_type(output));
       out_shapes.push_back(program_.values[output].type.shape);
-      out_layouts.push_back(&program_.values[output].layout);
+      out_layouts.push_back(&*program_.values[output].layout);
     }
     line.remarks.push_back(fmt::format("origin_input_shapes: {}, origin_output_shape: {}", shapes_text(in_shapes),
                                        out_shapes.size() == 1 ? tuple_text(out_shapes[0]) : shapes_text(out_shapes)));

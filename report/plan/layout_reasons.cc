@@ -117,7 +117,7 @@ class LayoutReasons {
     if (!id || versions.all[*id].keeping == TensorVersion::Keeping::kFree) return;
     const bool is_again = versions.all[*id].keeping == TensorVersion::Keeping::kAsProduced;
     const TensorLayout own = operand_layout(graph_.operation(id_), plan_.strategies[id_], plan_.mesh, operand);
-    if (is_again && plan_.versions[*id] == own) return;  // nothing to gather
+    if (is_again && *plan_.versions[*id] == own) return;  // nothing to gather
     reasons_.push_back(is_again ? fmt::format("gather_again: true gathers {} again for the backward pass", tensor.name)
                                 : fmt::format("gather_again: false keeps {} as the forward pass read it", tensor.name));
   }

@@ -207,7 +207,7 @@ IdVector<TensorId, const ProgramValue*> produced_values(const Plan& plan) {
   for (const ProgramValue& value : plan.program.values) {
     if (!value.tensor) continue;
     const ProgramValue*& found = produced[*value.tensor];
-    if (found == nullptr || !found->layout.partial.empty()) found = &value;
+    if (found == nullptr || !found->layout->partial.empty()) found = &value;
   }
   return produced;
 }

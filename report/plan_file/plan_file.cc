@@ -418,15 +418,15 @@ Decisions decisions_of(const PlanFile& plan, const OperatorGraph& graph, const T
     decisions.versions[id] = canonical(layout, mesh, named.type.shape);
     const TensorVersion& version = versions.all[id];
     if (version.kind == TensorVersion::Kind::kProduced &&
-        decisions.versions[id] != result_layout(graph.operation(*named.producer), decisions.strategies[*named.producer],
-                                                mesh, named.result)) {
+        *decisions.versions[id] != result_layout(graph.operation(*named.producer),
+                                                 decisions.strategies[*named.producer], mesh, named.result)) {
       faults.add(found->second->place,
                  fmt::format("tensors: {} does not have the layout that its operator produces", named.name));
     }
     const bool may_be_partial = version.kind == TensorVersion::Kind::kProduced ||
                                 version.kind == TensorVersion::Kind::kDelivered ||
                                 version.kind == TensorVersion::Kind::kKept;
-    if (!decisions.versions[id].partial.empty() && !may_be_partial) {
+    if (!decisions.versions[id]->partial.empty() && !may_be_partial) {
       faults.add(found->second->place, fmt::format("tensors: {} is partial where it must be complete", named.name));
     }
     if (version.kind == TensorVersion::Kind::kUpdated && version.stored &&

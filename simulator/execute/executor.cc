@@ -389,7 +389,7 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
   placed.data =
       scatter(draw_tensor(*graph_, *value.tensor, options_.seed, step_), value.type.shape, layout, program_->mesh);
   // As a sum, one member has the value and the others have zeros.
-  if (value.layout.reduction != Reduction::kSum) return placed;
+  if (value.layout->reduction != Reduction::kSum) return placed;
   const DeviceBuffers whole = placed.data;
   change_each(placed.data, [](TensorValues& buffer) {
     for (double& element : buffer) {
@@ -397,7 +397,7 @@ PlacedValue Executor::make_constant(const Instruction& instruction) const {
     }
   });
   for (std::size_t device = 0; device < whole.size(); ++device) {
-    const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout.partial) == 0;
+    const bool is_first = program_->mesh.coordinate(static_cast<std::int64_t>(device), value.layout->partial) == 0;
     if (is_first) placed.data[device] = whole[device];
   }
   return placed;

@@ -254,7 +254,7 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
   const bool is_usual = std::none_of(reference.begin(), reference.end(),
                                      [](double element) { return std::abs(element) >= kStandsForInfinity; });
   const double allowed = tolerance.allowed(result.scale, 0);
-  const bool is_partial = num_pieces(value.layout.partial) > 1;
+  const bool is_partial = num_pieces(value.layout->partial) > 1;
   const DeviceBuffers whole = is_partial ? completed(placed, value, mesh) : DeviceBuffers();
   const DeviceBuffers& found = is_partial ? whole : placed.data;
   // Of copies that share memory and have the same positions only one is compared.
@@ -286,7 +286,7 @@ Comparison compare(const PlacedValue& placed, const ProgramValue& value, const D
 }
 
 DeviceBuffers completed(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh) {
-  return reduced(placed.data, value.layout.partial, value.layout.reduction, mesh);
+  return reduced(placed.data, value.layout->partial, value.layout->reduction, mesh);
 }
 
 std::string looks_like(const PlacedValue& placed, const ProgramValue& value, const DeviceMesh& mesh,
@@ -305,7 +305,7 @@ std::string looks_like(const PlacedValue& placed, const ProgramValue& value, con
   if (std::all_of(found.begin(), found.end(), all_zero)) return "nothing was written: every value is zero";
   bool is_uneven = false;
   for (std::size_t d = 0; d < value.local_shape.size(); ++d) {
-    is_uneven = is_uneven || value.type.shape[d] % value.layout.dimensions[d].num_pieces() != 0;
+    is_uneven = is_uneven || value.type.shape[d] % value.layout->dimensions[d].num_pieces() != 0;
   }
   for (const DeviceBuffer& buffer : found) {
     for (const double element : buffer) {

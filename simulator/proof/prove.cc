@@ -161,13 +161,13 @@ ShrinkRequest request_of(const Subject& plan, const SmallerMesh& mesh) {
   for (const ProgramValue& value : plan.program.values) {
     if (!value.tensor) continue;
     std::vector<std::int64_t>& pieces = request.tensor_pieces[*value.tensor];
-    pieces.resize(value.layout.dimensions.size(), 1);
+    pieces.resize(value.layout->dimensions.size(), 1);
     std::vector<std::vector<std::int64_t>>& uneven = request.uneven_tensor_pieces[*value.tensor];
     uneven.resize(pieces.size());
     for (std::size_t d = 0; d < pieces.size(); ++d) {
       std::int64_t cuts = 1;
-      for (const DimensionPart& part : value.layout.dimensions[d].parts) cuts *= num_pieces(mesh.at(part.axes));
-      if (value.type.shape[d] % value.layout.dimensions[d].num_pieces() == 0) {
+      for (const DimensionPart& part : value.layout->dimensions[d].parts) cuts *= num_pieces(mesh.at(part.axes));
+      if (value.type.shape[d] % value.layout->dimensions[d].num_pieces() == 0) {
         pieces[d] = std::lcm(pieces[d], cuts);
       } else {
         uneven[d].push_back(cuts);

@@ -186,7 +186,7 @@ class Transferring {
           for (const DimensionPart& part : layout->dimensions[d].parts) candidates.push_back(part.axes);
         }
       }
-      for (const DimensionPart& part : value.layout.dimensions[d].parts) candidates.push_back(part.axes);
+      for (const DimensionPart& part : value.layout->dimensions[d].parts) candidates.push_back(part.axes);
       if (!smaller_.is_smaller()) return at->second * rest;
       for (const std::vector<AxisRef>& axes : candidates) {
         if (const auto size = size_of_pieces(rest, axes)) return at->second * *size;
@@ -310,7 +310,7 @@ class Transferring {
         if (old_.values[output].tensor || old.step->kind != CollectiveKind::kAllReduce) {
           after = layout_at(output, &*old.step);
         } else {
-          after.partial = smaller_.at(old_.values[output].layout.partial);
+          after.partial = smaller_.at(old_.values[output].layout->partial);
         }
         place(output, new_.values[input].type, std::move(after));
         CollectiveStep& step = instruction.step.edit();

@@ -33,6 +33,7 @@ TEST(RareValueTest, IsMadeOfOptionalsAndGivesThem) {
   EXPECT_EQ(given, "text");
   EXPECT_EQ(std::optional<std::string>(none), std::nullopt);
   EXPECT_EQ(none, RareValue<std::string>(std::nullopt));
+  EXPECT_EQ(RareValue<std::string>(SharedValue<std::string>("text")), some);
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ TEST(SharedValueTest, CopiesAreOneObjectUntilOneIsChanged) {
   EXPECT_EQ(first->items, (std::vector<int>{1, 2}));
   EXPECT_EQ(second->items, (std::vector<int>{1, 2, 3}));
   EXPECT_FALSE(first == second);
+  EXPECT_TRUE(first == (Part{"a", {1, 2}}));
+  EXPECT_FALSE((Part{"a", {1, 2}}) == second);
   const Part* const own = &*second;
   second.edit().name = "b";  // there is no other owner
   EXPECT_EQ(&*second, own);

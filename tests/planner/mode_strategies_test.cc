@@ -68,7 +68,7 @@ TEST(ModeStrategiesTest, DataParallelSumsEachGradientOnceAtEveryLevel) {
     EXPECT_EQ(collectives(plan), (Counts{{"forward all_reduce", 1}, {"update all_reduce", 5}})) << number_of(level);
     for (const Binding& given : plan.program.given) {
       if (given.is_input) continue;
-      for (const DimensionLayout& dimension : plan.program.values[given.value].layout.dimensions) {
+      for (const DimensionLayout& dimension : plan.program.values[given.value].layout->dimensions) {
         EXPECT_EQ(dimension.num_pieces(), 1) << plan.program.values[given.value].name;
       }
     }

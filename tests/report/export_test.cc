@@ -63,7 +63,7 @@ std::string expected_python(const Plan& plan) {
     const TensorId result = graph.operators()[op].results[0];
     std::vector<std::string> held;
     for (const ProgramValue& value : plan.program.values) {
-      if (value.tensor != result || !value.layout.partial.empty()) continue;
+      if (value.tensor != result || !value.layout->partial.empty()) continue;
       held.push_back(held_text(value.layout, plan, value.type.shape));
     }
     results += fmt::format("  {}: ({}, [{}]),\n", python_text(graph.operators()[op].name),

@@ -273,7 +273,7 @@ TEST(GatherAgainTest, RandomTrainingStaysTheSame) {
             operand_layout(planner.graph().operation(reader.op), plan.strategies[reader.op], plan.mesh, reader.operand);
         ++kept_as_read;
       }
-      EXPECT_EQ(plan.versions[id], like) << planner.graph().tensor(versions.all[id].tensor).name;
+      EXPECT_EQ(*plan.versions[id], like) << planner.graph().tensor(versions.all[id].tensor).name;
     }
   }
   EXPECT_GT(kept_as_produced, 20u);

@@ -56,7 +56,7 @@ TEST(Validate, NamesTheFirstWrongTensorAndWhatItLooksLike) {
   // The all_reduce becomes an unfounded claim: nothing is partial, so nothing is summed.
   const std::size_t at = find_collective(built.program, CollectiveKind::kAllReduce);
   Instruction& reduce = built.program.instructions[at];
-  built.program.values[reduce.inputs[0]].layout.partial.clear();
+  built.program.values[reduce.inputs[0]].layout.edit().partial.clear();
   reduce.step.edit().before.partial.clear();
   reduce.step.edit().kind = CollectiveKind::kSlice;
   const ValidationResult result = validate(built.program, built.graph, {});

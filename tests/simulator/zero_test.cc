@@ -52,7 +52,7 @@ std::int64_t runs_of(const Plan& plan, CollectiveKind kind) {
   for (const Instruction& instruction : plan.program.instructions) {
     const bool is_it = instruction.kind == InstructionKind::kCollective && instruction.step->kind == kind;
     const bool is_scalar =
-        !instruction.inputs.empty() && plan.program.values[instruction.inputs[0]].layout.dimensions.empty();
+        !instruction.inputs.empty() && plan.program.values[instruction.inputs[0]].layout->dimensions.empty();
     if (is_it && !is_scalar) runs += instruction.runs;
   }
   return runs;
@@ -189,7 +189,7 @@ std::string random_training(Random& random) {
 
 std::size_t cut_dimensions(const ProgramValue& value) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      value.layout.dimensions, [](const DimensionLayout& dimension) { return dimension.num_pieces() > 1; }));
+      value.layout->dimensions, [](const DimensionLayout& dimension) { return dimension.num_pieces() > 1; }));
 }
 
 TEST(ZeroTest, RandomTrainingStaysTheSame) {
