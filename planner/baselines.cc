@@ -37,10 +37,6 @@ namespace shardplan {
 
 namespace {
 
-/// For models with more operators, no two programs or problems are held at a time: each takes a fifth of the memory
-/// of planning.
-constexpr std::size_t kDeep = 100'000;
-
 /// Whether the plan's mode sums gradients of two bytes as f32 (planner/problem/mode_strategies.h). Then data parallelism
 /// does so too, or the two would differ in more than their layouts.
 bool sums_gradients_wide(const ParallelOptions& parallel) {

@@ -174,7 +174,10 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
     if (graph_->operators().size() <= kMostOverlappedOperators) free = std::move(problem);
     problem = std::move(tied);
   }
-  if (level != Level::kMemory) restrictions = {};  // the problem contains them
+  // That of a deep model is seldom needed beside the program, and is then made again.
+  const bool is_set_aside =
+      graph_->operators().size() > kDeep && level != Level::kMemory && known.empty() && workers_ == 1;
+  if (level != Level::kMemory && !is_set_aside) restrictions = {};  // the problem contains them
   if (!searches_overlapped(level)) problem.communicated = {};
   plan.candidates_complete = problem.candidates_complete;
 
@@ -226,7 +229,14 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   }
 
   begin_bound(*found.choice);
-  plan = in_sequence(decisions_of(problem, *found.choice), std::move(plan));
+  const std::vector<Alternative> alternatives = alternatives_of(plan, problem, known);
+  Decisions decisions = decisions_of(problem, *found.choice);
+  if (is_set_aside) problem = {};
+  plan = in_sequence(std::move(decisions), std::move(plan));
+  if (is_set_aside && !plan.fits()) {
+    problem = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
+  }
+  if (is_set_aside) restrictions = {};
   if (workers_ > 1) return placed(std::move(plan), problem, std::move(stop));
   Draft draft{*std::move(found.choice), std::move(plan)};
   if (level == Level::kMemory) {
@@ -237,7 +247,6 @@ Plan ModelPlanner::plan_within(Plan plan, Restrictions restrictions, std::stop_t
   draft = or_known(std::move(draft), problem, known);
   draft.plan.cost = value_at(level, draft.plan.time, draft.plan.memory.peak);
   draft.plan.status = status_of(draft.plan);
-  const std::vector<Alternative> alternatives = alternatives_of(draft.plan, problem, known);
   if (!searches_overlapped(level) && !has_free_bound) {  // not needed any more
     problem = {};
     draft.choice = {};

@@ -102,6 +102,10 @@ class ModelPlanner {
   std::vector<Strategy> alternatives(OperatorId op) const;
 
  private:
+  /// For models with more operators, no two programs or problems are held at a time: each takes a fifth of the memory
+  /// of planning.
+  static constexpr std::size_t kDeep = 100'000;
+
   UnevenCuts uneven_cuts() const;
   /// A choice and its plan.
   struct Draft {
@@ -172,6 +176,7 @@ class ModelPlanner {
     const Plan* plan = nullptr;  // the known one; null: data parallelism
     Found decisions;             // as a choice of the problem, which they outlive
   };
+  /// Determined before the plan has a program: only the options of `plan` matter.
   std::vector<Alternative> alternatives_of(const Plan& plan, const ModelProblem& problem,
                                            std::span<const Plan> known) const;
   /// Replaces the plan by an alternative whose overlapped step is shorter.
