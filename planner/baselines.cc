@@ -52,9 +52,10 @@ bool widens(const Operation& operation) {
 
 }  // namespace
 
-std::optional<Decisions> ModelPlanner::best_within(const Restrictions& restrictions,
+std::optional<Decisions> ModelPlanner::best_within(Restrictions restrictions,
                                                    RedistributionPlanner& redistributions) const {
   const ModelProblem problem = searched_problem(*graph_, versions_, *costs_, redistributions, restrictions);
+  restrictions = {};  // the problem contains them
   SearchOptions options;
   options.seed = options_.seed;
   options.limits.gap = kGoodEnough;
@@ -195,9 +196,12 @@ ModelPlanner::Found ModelPlanner::find_data_parallel(RedistributionPlanner& redi
   }
   limits.fusion = fusion_;
   limits.uniform = uniform_;
+  // All layers of data parallelism are alike anyway, and the problem is then as large as one layer's.
+  const bool is_deep = graph_->operators().size() > kDeep;
+  if (is_deep && !limits.uniform) limits.uniform = std::make_shared<const RepeatClasses>(repeat_classes(*graph_));
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  return std::make_shared<const std::optional<Decisions>>(best_within(limits, redistributions));
+  return std::make_shared<const std::optional<Decisions>>(best_within(std::move(limits), redistributions));
 }
 
 ModelPlanner::Found ModelPlanner::data_parallel_decisions() const {
@@ -253,7 +257,7 @@ Baseline ModelPlanner::stand_alone() const {
   limits.fusion = fusion_;
   limits.pieces = pieces_;
   limits.capacity = kUnlimitedBytes;
-  return baseline("stand_alone", best_within(limits, *redistributions_), *redistributions_);
+  return baseline("stand_alone", best_within(std::move(limits), *redistributions_), *redistributions_);
 }
 
 std::optional<Plan> ModelPlanner::plan_of_degrees(const Plan& plan, const GlobalDegrees& degrees, std::string* why,

@@ -133,7 +133,7 @@ class ModelPlanner {
   /// The starting point of a search: the best feasible choice of data parallelism and the known plans.
   std::optional<Choice> start(const ModelProblem& problem, Level level, std::span<const Plan> known) const;
   /// The planner of redistributions belongs to the calling thread.
-  std::optional<Decisions> best_within(const Restrictions& restrictions, RedistributionPlanner& redistributions) const;
+  std::optional<Decisions> best_within(Restrictions restrictions, RedistributionPlanner& redistributions) const;
   using Found = std::shared_ptr<const std::optional<Decisions>>;
   Found find_data_parallel(RedistributionPlanner& redistributions) const;
   Found data_parallel_decisions() const;
