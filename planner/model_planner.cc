@@ -4,10 +4,9 @@
 // (model_problem.cc). The search of the level finds a choice (guided_search.cc, level_search.cc). Lowering writes it
 // out as the program that every device runs (program/lower.cc), from which all figures of the plan are taken.
 //
-// The memory of the problem is slightly less than that of the program: it counts what is in memory between two
-// operators, but not what a redistribution holds while it runs. So a choice whose program holds too much is repaired:
-// the problem's limits are lowered at those times (limit_repair.cc) and it is searched again. The alternative,
-// redistributions with their own live ranges in the problem, would double its nodes for a peak that hardly ever binds.
+// The problem does not count what a redistribution holds while it runs. So a choice whose program holds too much is
+// repaired: the problem's limits are lowered at those times (limit_repair.cc) and it is searched again. A problem that
+// counts redistributions (running_memory.cc) has twice the nodes, so only small models use it, at level 1.
 
 #include "planner/model_planner.h"
 
@@ -400,14 +399,19 @@ Plan ModelPlanner::placed(Plan plan, const ModelProblem& problem, std::stop_toke
 }
 
 ModelPlanner::Draft ModelPlanner::with_least_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
-                                                  const Restrictions& restrictions, std::string_view search_name,
-                                                  const LevelOptions& options) const {
+                                                  Restrictions restrictions, std::string_view search_name,
+                                                  LevelOptions options) const {
   draft = with_lower_peak(std::move(draft), problem, search, LowerPeak::kWhileFound);
   if (!is_far_from_bound(draft.plan)) return draft;
+  restrictions.counts_copies = true;
   const Bytes peak = draft.plan.memory.peak;
-  draft = or_from_counted_copies(std::move(draft), problem, restrictions, search_name, options);
-  if (draft.plan.memory.peak < peak) return draft;
-  return with_lower_peak(std::move(draft), problem, search, LowerPeak::kEveryLimit);
+  draft = or_from_counted(std::move(draft), problem, restrictions, search_name, options);
+  const bool is_lower = draft.plan.memory.peak < peak;
+  if (!is_lower) draft = with_lower_peak(std::move(draft), problem, search, LowerPeak::kEveryLimit);
+  if (graph_->operators().size() > kMostWithRedistributions) return draft;
+  restrictions.counts_redistributions = true;
+  options.limits.work = std::min(options.limits.work, kWorkWithRedistributions);
+  return or_from_counted(std::move(draft), problem, restrictions, search_name, options);
 }
 
 ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
@@ -449,14 +453,14 @@ ModelPlanner::Draft ModelPlanner::with_lower_peak(Draft draft, const ModelProble
   return best;
 }
 
-ModelPlanner::Draft ModelPlanner::or_from_counted_copies(Draft draft, const ModelProblem& problem,
-                                                         Restrictions restrictions, std::string_view search_name,
-                                                         const LevelOptions& options) const {
+ModelPlanner::Draft ModelPlanner::or_from_counted(Draft draft, const ModelProblem& problem,
+                                                  const Restrictions& restrictions, std::string_view search_name,
+                                                  const LevelOptions& options) const {
   // The time limit applied to the first search.
   if (workers_ > 1 || options.limits.seconds > 0 || !is_far_from_bound(draft.plan)) return draft;
-  restrictions.counts_copies = true;
   const ModelProblem counted = searched_problem(*graph_, versions_, *costs_, *redistributions_, restrictions);
-  const GuidedSearch search(*graph_, versions_, counted, pieces_, search_name, options, options_.work_limit == 0);
+  const GuidedSearch search(*graph_, versions_, counted, pieces_, search_name, options,
+                            options_.work_limit == 0 && !restrictions.counts_redistributions);
   const auto start = find_choice(versions_, counted, draft.plan.strategies, draft.plan.versions);
   LevelResult found = search.find(counted.problem, start);
   if (!found.choice) return draft;

@@ -148,14 +148,14 @@ class ModelPlanner {
   enum class LowerPeak { kWhileFound, kEveryLimit };
   Draft with_lower_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search, LowerPeak limits) const;
   /// For level kMemory: lowers the peak in the problem; if it stays far above the bound, searches the problem that also
-  /// contains the copies of operands; only if that finds no lower peak, tries every limit in the first problem.
-  Draft with_least_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search,
-                        const Restrictions& restrictions, std::string_view search_name,
-                        const LevelOptions& options) const;
-  /// If the peak is far above the bound, searches a second problem that also contains the copies of operands, for a
-  /// lower peak and a better bound.
-  Draft or_from_counted_copies(Draft draft, const ModelProblem& problem, Restrictions restrictions,
-                               std::string_view search_name, const LevelOptions& options) const;
+  /// contains the copies of operands; only if that finds no lower peak, tries every limit in the first problem. Small
+  /// models that are still far from the bound are searched once more, with what redistributions hold while they run.
+  Draft with_least_peak(Draft draft, const ModelProblem& problem, const GuidedSearch& search, Restrictions restrictions,
+                        std::string_view search_name, LevelOptions options) const;
+  /// If the peak is far above the bound, searches a second problem, with these restrictions, that counts more of a
+  /// program's memory, for a lower peak and a better bound.
+  Draft or_from_counted(Draft draft, const ModelProblem& problem, const Restrictions& restrictions,
+                        std::string_view search_name, const LevelOptions& options) const;
   /// If a redistribution holds more than fits, the limits are lowered and the search is repeated: first at the times
   /// concerned, then, if that only moves the peak, at all times.
   Draft with_repaired_limits(Draft draft, const ModelProblem& problem, const GuidedSearch& search) const;

@@ -1,6 +1,8 @@
 #include "planner/problem/copy_nodes.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -8,6 +10,7 @@ namespace shardplan {
 
 std::size_t CopyPositions::position(std::size_t of_taker, std::optional<std::size_t> of_source,
                                     bool is_beside_copy) const {
+  if (!by_pair.empty()) return by_pair[of_taker * num_sources + *of_source];
   const std::optional<std::uint32_t>& none = wanted[of_taker];
   const bool is_alike = none && (!of_source || none == offered[*of_source]);
   return is_alike && !is_beside_copy ? *none : copied[of_taker];
@@ -75,6 +78,49 @@ CopyTables CopyNodes::finished(CopyPositions positions, std::vector<Bytes> bytes
   }
   tables.costs = problem_.strategy_tables.push_back({std::vector<Cost>(bytes.size())});
   tables.usage = problem_.usage_tables.push_back({std::move(bytes)});
+  tables.positions = std::make_shared<const CopyPositions>(std::move(positions));
+  return tables;
+}
+
+CopyTables CopyNodes::by_pair(const std::vector<Bytes>& bytes, std::size_t takers, std::size_t sources) {
+  struct Group {
+    std::span<const Bytes> row;
+    std::uint32_t begin = 0, end = 0;  // positions
+  };
+  std::map<std::vector<Bytes>, std::size_t> known;
+  std::vector<Group> groups;
+  std::vector<std::size_t> group_of;  // by strategy of the taker
+  std::vector<Bytes> by_position;
+  CopyPositions positions;
+  for (std::size_t taker = 0; taker < takers; ++taker) {
+    const std::span<const Bytes> row = std::span(bytes).subspan(taker * sources, sources);
+    const auto [group, is_new] = known.try_emplace({row.begin(), row.end()}, groups.size());
+    group_of.push_back(group->second);
+    if (is_new) {
+      const auto begin = static_cast<std::uint32_t>(by_position.size());
+      const std::set<Bytes> numbers(row.begin(), row.end());
+      by_position.insert(by_position.end(), numbers.begin(), numbers.end());
+      groups.push_back({row, begin, static_cast<std::uint32_t>(by_position.size())});
+    }
+    const Group& own = groups[group_of.back()];
+    const auto first = by_position.begin() + own.begin, last = by_position.begin() + own.end;
+    for (const Bytes number : row) {
+      const auto found = std::lower_bound(first, last, number);
+      positions.by_pair.push_back(static_cast<std::uint32_t>(found - by_position.begin()));
+    }
+  }
+  positions.size = static_cast<std::uint32_t>(by_position.size());
+  positions.num_sources = sources;
+  std::vector<std::size_t> group_at;
+  for (std::size_t group = 0; group < groups.size(); ++group) group_at.resize(groups[group].end, group);
+  CopyTables tables;
+  tables.of_taker = matrix(takers, positions.size,
+                           [&](std::size_t row, std::uint32_t column) { return group_at[column] == group_of[row]; });
+  tables.of_source = matrix(sources, positions.size, [&](std::size_t row, std::uint32_t column) {
+    return groups[group_at[column]].row[row] <= by_position[column];
+  });
+  tables.costs = problem_.strategy_tables.push_back({std::vector<Cost>(by_position.size())});
+  tables.usage = problem_.usage_tables.push_back({std::move(by_position)});
   tables.positions = std::make_shared<const CopyPositions>(std::move(positions));
   return tables;
 }

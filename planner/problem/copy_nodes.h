@@ -22,6 +22,9 @@ struct CopyPositions {
   std::vector<std::optional<std::uint32_t>> offered;  // by strategy of the source: that of its layout without a copy
   std::uint32_t first_copy = 0;                       // number of positions without a copy
   std::uint32_t size = 0;                             // number of positions
+  /// Instead of `copied` to `offered`, by strategy of the taker and then of the source: the position.
+  std::vector<std::uint32_t> by_pair;
+  std::size_t num_sources = 0;  // strategies, for `by_pair`
 
   std::size_t position(std::size_t of_taker, std::optional<std::size_t> of_source, bool is_beside_copy) const;
   bool is_copy(std::size_t position) const { return position >= first_copy; }
@@ -49,6 +52,10 @@ class CopyNodes {
 
   /// Without a source: what is beside it decides alone whether there is a copy.
   const CopyTables& of_taker_alone(UsageTableId usage);
+
+  /// Of a node that takes a number of bytes for every pair of strategies, or more; `bytes` has a row for each of the
+  /// taker's. Its strategies name a group of the taker's with equal rows, and one of the numbers in such a row.
+  CopyTables by_pair(const std::vector<Bytes>& bytes, std::size_t takers, std::size_t sources);
 
   /// Forbids to be without a copy beside a copy: rows are the positions of `other`. Both must outlive this.
   MatrixId copied_beside(const CopyPositions& other, const CopyPositions& positions);

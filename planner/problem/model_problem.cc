@@ -29,6 +29,7 @@
 #include "planner/problem/layout_tables.h"
 #include "planner/problem/problem_copies.h"
 #include "planner/problem/problem_costs.h"
+#include "planner/problem/running_memory.h"
 
 namespace shardplan {
 namespace {
@@ -64,8 +65,10 @@ class Build {
     for (const VersionId version : versions_.all.ids()) add_edges_to_version(version);
     for (const OperatorId op : graph_.operators().ids()) add_edges_to_operator(op);
     add_costs();
-    add_copies({graph_, versions_, fusion_, operator_tables_, version_lists_, version_usage_, shown_until_}, tables_,
-               restrictions_.counts_copies, result_);
+    const CopiesInput input{graph_, versions_, fusion_, operator_tables_, version_lists_, version_usage_, shown_until_};
+    const std::vector<HeldOperand> held =
+        add_copies(input, tables_, restrictions_.counts_copies || restrictions_.counts_redistributions, result_);
+    if (restrictions_.counts_redistributions) add_running_memory(input, tables_, held, redistributions_, result_);
     return std::move(result_);
   }
 

@@ -30,6 +30,7 @@ struct Restrictions {
   std::vector<AxisRef> pieces;          // the mesh's, for enumeration
   UnevenCuts uneven = UnevenCuts::kNone;
   bool counts_copies = false;                    // memory includes copies of operands (problem_copies.h)
+  bool counts_redistributions = false;           // and what redistributions hold while they run (running_memory.h)
   Bytes capacity = 0;                            // at every time
   std::shared_ptr<const KernelFusion> fusion;    // the graph's; null: it is determined first
   std::shared_ptr<const RepeatClasses> uniform;  // set: copies of a repeated block take one strategy

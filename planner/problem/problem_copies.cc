@@ -109,6 +109,8 @@ class Copies {
     }
   }
 
+  std::vector<HeldOperand> held() && { return std::move(held_); }
+
  private:
   /// Holds a value in these times, in one place, unless one of these is a copy.
   struct Holder {
@@ -259,6 +261,7 @@ class Copies {
     } else {
       model_.problem.nodes[node].memory.push_back({tables.usage, time, time + 1});
     }
+    held_.push_back({{id, operand}, copy ? model_.copies[*copy].node : node, tables.usage});
   }
 
   void end_memory(NodeId node, std::uint32_t time) {
@@ -298,6 +301,7 @@ class Copies {
   IdVector<CopyId, UsageTableId> usages_;
   std::map<std::pair<VersionId, VersionId>, std::optional<CopyId>> differences_;
   std::map<std::size_t, UsageTableId> nothing_;  // by number of strategies
+  std::vector<HeldOperand> held_;
 };
 
 }  // namespace
@@ -319,12 +323,15 @@ IdVector<TensorId, std::uint32_t> shown_until(const OperatorGraph& graph, const 
   return shown;
 }
 
-void add_copies(const CopiesInput& input, const LayoutTables& layouts, bool of_operands, ModelProblem& model) {
+std::vector<HeldOperand> add_copies(const CopiesInput& input, const LayoutTables& layouts, bool of_operands,
+                                    ModelProblem& model) {
   Copies copies(input, layouts, model);
   for (const OperatorId op : input.graph.operators().ids()) copies.add_of_view(op);
   for (const OperatorId op : input.graph.operators().ids()) copies.add_of_views_read(op);
-  if (!of_operands) return;
-  for (const OperatorId op : input.graph.operators().ids()) copies.add_of_operands(op);
+  if (of_operands) {
+    for (const OperatorId op : input.graph.operators().ids()) copies.add_of_operands(op);
+  }
+  return std::move(copies).held();
 }
 
 }  // namespace shardplan

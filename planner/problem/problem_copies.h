@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "costmodel/kernel_fusion.h"
 #include "graph/operator_graph.h"
@@ -27,6 +28,13 @@ struct CopiesInput {
   const IdVector<TensorId, std::uint32_t>& shown_until;
 };
 
+/// What holds an operand, in the layout in which the operator takes it, while that runs.
+struct HeldOperand {
+  Reader reader;
+  NodeId node;
+  UsageTableId usage;
+};
+
 /// Adds the memory that depends on several nodes, as nodes of its own, to a problem with all other nodes and edges.
 ///
 /// While anything holds what a view shows, the view's result takes no memory, whether as produced, in a later version,
@@ -37,7 +45,8 @@ struct CopiesInput {
 /// With `of_operands` also the copy that an operator holds of an operand in another layout than the version it reads;
 /// there are many of these. Without them the problem counts a version as held by its last reader that this one may have
 /// replaced by a smaller copy; then the version might as well have the copy's layout, so the least peak is still a lower
-/// bound on what programs hold.
-void add_copies(const CopiesInput& input, const LayoutTables& layouts, bool of_operands, ModelProblem& model);
+/// bound on what programs hold. Returns the operands that it counts.
+std::vector<HeldOperand> add_copies(const CopiesInput& input, const LayoutTables& layouts, bool of_operands,
+                                    ModelProblem& model);
 
 }  // namespace shardplan

@@ -29,7 +29,7 @@ struct ModelProblem {
   };
 
   /// Memory that depends on several nodes, and the node that says whether it is taken
-  /// (planner/problem/problem_copies.h).
+  /// (planner/problem/problem_copies.h) or how much it is (planner/problem/running_memory.h).
   struct Copy {
     OperatorId op;                 // the reader, the view, or what produces the tensor
     NodeId taker;                  // has the copy's layout

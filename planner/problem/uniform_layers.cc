@@ -114,6 +114,10 @@ ModelProblem with_uniform_layers(const ModelProblem& free, const OperatorGraph& 
   result.choices = free.choices;
   result.candidates_complete = free.candidates_complete;
   result.times = std::move(tied.between);
+  if (!free.times.empty()) {
+    const ProblemTimes between = std::exchange(result.times, {});
+    for (const auto& [time, same] : free.times) result.times.push_back(between[time]);
+  }
   result.operator_tables = free.operator_tables;
   return result;
 }

@@ -18,4 +18,9 @@ inline constexpr std::size_t kMostFreeOperators = 5000;
 /// The same where plans are only compared with each other.
 inline constexpr double kGoodEnoughToCompare = 1e-3;
 
+/// What redistributions hold while they run is searched at level 1 for models of at most so many operators; each
+/// search then takes half a second at most.
+inline constexpr std::size_t kMostWithRedistributions = 200;
+inline constexpr std::uint64_t kWorkWithRedistributions = 500'000'000;
+
 }  // namespace shardplan

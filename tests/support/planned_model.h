@@ -53,6 +53,12 @@ struct PlannedModel {
     with.counts_copies = true;
     return build_problem(graph, versions, *costs, *redistributions, with);
   }
+  /// And what redistributions hold while they run.
+  ModelProblem with_redistributions() const {
+    Restrictions with = restrictions;
+    with.counts_redistributions = true;
+    return build_problem(graph, versions, *costs, *redistributions, with);
+  }
 
   /// Some choice without a kForbidden: random strategies; versions are redrawn until they fit.
   Choice random_choice(Random& random) const {
