@@ -26,9 +26,9 @@ void restart_with_large_pages(char** argv) {
 
 void set_up_memory(char** argv) {
   restart_with_large_pages(argv);
-  mallopt(M_MMAP_THRESHOLD, 4 * kMebi);  // larger ones would leave gaps: a tenth of the memory of a deep model
-  mallopt(M_TRIM_THRESHOLD, 16 * kMebi);
-  mallopt(M_TOP_PAD, 16 * kMebi);
+  mallopt(M_MMAP_THRESHOLD, 64 * kMebi);
+  mallopt(M_TRIM_THRESHOLD, 256 * kMebi);
+  mallopt(M_TOP_PAD, 64 * kMebi);
 }
 
 }  // namespace shardplan
