@@ -249,7 +249,10 @@ std::optional<LevelResult> GuidedSearch::proven_by_blocks(const StrategyProblem&
   LevelResult result;
   result.choice = choice;
   result.bound.level = level;
-  std::vector<Objective> objectives{search_objective(level)};
+  Objective sum = search_objective(level);
+  // Weighted costs of long communication would be forbidden; a smaller weight tells the same.
+  while (sum.communication_weight > 1 && evaluation.value(sum) >= kForbidden) sum.communication_weight /= 2;
+  std::vector<Objective> objectives{sum};
   if (level == Level::kRatio) objectives.push_back({0, 1});  // what it minimises first, of which the bound is
   for (const Objective& objective : objectives) {
     SearchOptions options;
