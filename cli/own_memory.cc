@@ -31,4 +31,10 @@ void set_up_memory(char** argv) {
   mallopt(M_TOP_PAD, 64 * kMebi);
 }
 
+void give_back_memory() {
+  mallopt(M_MMAP_THRESHOLD, 4 * kMebi);
+  mallopt(M_TRIM_THRESHOLD, 16 * kMebi);
+  mallopt(M_TOP_PAD, 16 * kMebi);
+}
+
 }  // namespace shardplan

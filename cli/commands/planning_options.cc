@@ -17,6 +17,7 @@
 #include "base/write_files.h"
 #include "base/yaml.h"
 #include "cli/interrupt.h"
+#include "cli/own_memory.h"
 #include "cli/terminal.h"
 #include "costmodel/cluster/quantity.h"
 #include "model/read_model.h"
@@ -311,10 +312,14 @@ PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* fil
   return job;
 }
 
+/// More take so much memory that gaps in it matter more than the time to clear pages again.
+constexpr std::size_t kManyOperators = 100'000;
+
 std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
   auto planner = naming_plan_file(job.embedded, [&] {
     return std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
   });
+  if (planner->graph().operators().size() > kManyOperators) give_back_memory();
   say_notices(planner->notices());
   return planner;
 }
