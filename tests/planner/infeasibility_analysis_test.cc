@@ -171,10 +171,11 @@ TEST(InfeasibilityAnalysisTest, BlocksToRecomputeReplaceTheirOperators) {
   EXPECT_EQ(recomputed, (std::vector<std::string>{"second.*.gelu first.*", "first.* second.*"}));
 }
 
-// The last layer recomputes its activation at once, while the memory of the first two is largest.
+// Of six layers the best plan found with all of them alike holds 2 % more than one in which they differ.
 TEST(InfeasibilityAnalysisTest, SaysWhereLayersThatDifferFit) {
   using Kind = Infeasibility::Remedy::Kind;
   std::string text = kDeep;
+  text.replace(text.find("repeat: 3"), 9, "repeat: 6");
   const std::string optimizer = "optimizer: sgd";
   text.replace(text.find(optimizer), optimizer.size(), optimizer + ", recompute: [layers.*.gelu]");
   const Bytes free = smallest_plan(text, kUnlimitedBytes).memory.peak;
