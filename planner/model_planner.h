@@ -34,6 +34,10 @@ struct LevelOptions;
 /// program is divided among the workers (program/place_program.h).
 class ModelPlanner {
  public:
+  /// For models with more operators memory comes before time: no two programs or problems are held at once, each of
+  /// which takes a fifth of it.
+  static constexpr std::size_t kDeep = 100'000;
+
   /// Throws InputError: the mesh does not fit the devices, a strategy is not legal, the cluster cannot compute a
   /// dtype, ...
   ModelPlanner(std::shared_ptr<const Model> model, const Cluster& cluster, PlanOptions options);
@@ -102,10 +106,6 @@ class ModelPlanner {
   std::vector<Strategy> alternatives(OperatorId op) const;
 
  private:
-  /// For models with more operators, no two programs or problems are held at a time: each takes a fifth of the memory
-  /// of planning.
-  static constexpr std::size_t kDeep = 100'000;
-
   UnevenCuts uneven_cuts() const;
   /// A choice and its plan.
   struct Draft {

@@ -312,14 +312,11 @@ PlanningJob planning_job(const PlanningArguments& arguments, const PlanFile* fil
   return job;
 }
 
-/// More take so much memory that gaps in it matter more than the time to clear pages again.
-constexpr std::size_t kManyOperators = 100'000;
-
 std::unique_ptr<ModelPlanner> make_planner(PlanningJob job) {
   auto planner = naming_plan_file(job.embedded, [&] {
     return std::make_unique<ModelPlanner>(std::move(job.model), job.cluster, std::move(job.options));
   });
-  if (planner->graph().operators().size() > kManyOperators) give_back_memory();
+  if (planner->graph().operators().size() > ModelPlanner::kDeep) give_back_memory();
   say_notices(planner->notices());
   return planner;
 }

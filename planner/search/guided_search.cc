@@ -249,10 +249,7 @@ std::optional<LevelResult> GuidedSearch::proven_by_blocks(const StrategyProblem&
   LevelResult result;
   result.choice = choice;
   result.bound.level = level;
-  Objective sum = search_objective(level);
-  // Weighted costs of long communication would be forbidden; a smaller weight tells the same.
-  while (sum.communication_weight > 1 && evaluation.value(sum) >= kForbidden) sum.communication_weight /= 2;
-  std::vector<Objective> objectives{sum};
+  std::vector<Objective> objectives{search_objective(level, evaluation)};
   if (level == Level::kRatio) objectives.push_back({0, 1});  // what it minimises first, of which the bound is
   for (const Objective& objective : objectives) {
     SearchOptions options;

@@ -163,13 +163,8 @@ class RatioSearch {
     return search_.search(problem_, options).choice;
   }
 
-  /// The largest weight, up to kFirst, for which the weighted sum of a known choice is below kForbidden: then those of
-  /// all better ones are, too.
   std::int64_t weight_for(const Choice& known) const {
-    const Evaluation evaluation = evaluate(problem_, known);
-    std::int64_t weight = kFirst;
-    while (weight > 1 && evaluation.value({1, weight}) >= kForbidden) weight /= 2;
-    return weight;
+    return search_objective(Level::kRatio, evaluate(problem_, known)).communication_weight;
   }
 
   /// Searches again with a weight that suits the choice known by now; if there is none, first without weight.
@@ -329,6 +324,12 @@ LevelResult search_level(const StrategyProblem& problem, const Search& search, c
 }
 
 Objective search_objective(Level level) { return level == Level::kRatio ? Objective{1, kFirst} : Objective{1, 1}; }
+
+Objective search_objective(Level level, const Evaluation& known) {
+  Objective result = search_objective(level);
+  while (result.communication_weight > 1 && known.value(result) >= kForbidden) result.communication_weight /= 2;
+  return result;
+}
 
 std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& evaluation) {
   const auto [computation, communication] = evaluation.cost;

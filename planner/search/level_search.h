@@ -47,6 +47,9 @@ std::pair<std::int64_t, std::int64_t> value_at(Level level, const Evaluation& ev
 /// The objective with which a search at this level minimises its first value (not for `kMemory`); at `kRatio`
 /// communication is weighted so highly that it comes first.
 Objective search_objective(Level level);
+/// The same for problems of which this choice is known. Weighted costs from kForbidden on would be forbidden, so where its
+/// own would be, communication has the largest weight, by powers of two, with which it is not: then no better one is.
+Objective search_objective(Level level, const Evaluation& known);
 
 /// The number of pairs of strategies in all edges: what a pass of the bound looks at.
 std::size_t num_entries(const StrategyProblem& problem);

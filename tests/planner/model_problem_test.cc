@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "model/read_model.h"
 #include "planner/problem/plan_choice.h"
@@ -45,19 +44,6 @@ Choice without_detours(const PlannedModel& model, Choice choice) {
     choice.strategy[*model.problem.version_nodes[id]] = StrategyId(static_cast<std::size_t>(found - layouts.begin()));
   }
   return same_choice(model, choice, model.problem);
-}
-
-/// Whether a collective's result is never read: the program took a better way than the choice.
-bool has_unread_result(const ParallelProgram& program) {
-  std::set<ValueId> unread;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.kind == InstructionKind::kCollective && !instruction.op) unread.insert(instruction.outputs[0]);
-    for (const ValueId input : instruction.inputs) unread.erase(input);
-  }
-  for (const auto* bindings : {&program.outputs, &program.updates}) {
-    for (const Binding& binding : *bindings) unread.erase(binding.value);
-  }
-  return !unread.empty();
 }
 
 struct Counted {

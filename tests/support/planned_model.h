@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/random.h"
@@ -90,5 +91,18 @@ struct PlannedModel {
     return lower(graph, versions, decided(choice), *costs, *redistributions);
   }
 };
+
+/// Whether a collective's result is never read: the program took a better way than the choice.
+inline bool has_unread_result(const ParallelProgram& program) {
+  std::set<ValueId> unread;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind == InstructionKind::kCollective && !instruction.op) unread.insert(instruction.outputs[0]);
+    for (const ValueId input : instruction.inputs) unread.erase(input);
+  }
+  for (const auto* bindings : {&program.outputs, &program.updates}) {
+    for (const Binding& binding : *bindings) unread.erase(binding.value);
+  }
+  return !unread.empty();
+}
 
 }  // namespace shardplan
